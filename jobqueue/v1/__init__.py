@@ -1,0 +1,4 @@
+"""Generated protobuf code.
+
+Made from proto/ by `make proto` and committed, so that users need no compiler.
+"""

@@ -1,0 +1,4 @@
+"""Runs other people's code without letting it hurt us.
+
+Handlers hang, crash and lie; leases must not care.
+"""
