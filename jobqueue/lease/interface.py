@@ -1,0 +1,88 @@
+"""How a worker holds jobs: one interface, wherever the leases really live.
+
+A worker never sees SQL. It claims, starts and settles through ``Leases``, and hears by ``News``
+what happened to the jobs it holds. Every write is fenced by the lease's token.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.domain.outcome import Settlement
+from jobqueue.domain.worker import WorkerCommand, WorkerFacts
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseGone:
+    """The lease is lost: stop the handler, drop whatever it returns."""
+
+    lease: Lease
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequested:
+    """An operator wants this running job to end: stop the handler, then settle."""
+
+    lease: Lease
+
+
+@dataclass(frozen=True, slots=True)
+class CommandReceived:
+    """An operator asked this worker to drain or to shut down."""
+
+    command: WorkerCommand
+
+
+News = LeaseGone | CancelRequested | CommandReceived
+
+
+class Leases(Protocol):
+    """The jobs this worker holds. Made for one worker process, used from its event loop.
+
+    Methods raise ``Unavailable`` when the database cannot be reached; that is always transient.
+    """
+
+    async def open(self, facts: WorkerFacts) -> None:
+        """Register the worker, start the renewing of leases, open own connections.
+
+        Never more than three connections per process: hot connection, listener, keeper.
+        """
+
+    async def claim(self, n: int, *, running: bool) -> list[LeasedJob]:
+        """Take up to ``n`` jobs of the subscribed, unpaused queues and keep their leases alive.
+
+        With ``running`` they come started, without it ASSIGNED. A job that nobody here can handle
+        comes back with ``running=False`` either way and must be settled as Unhandled.
+        """
+
+    async def start(self, leases: Sequence[Lease]) -> frozenset[Lease]:
+        """Move ASSIGNED jobs to RUNNING; return the leases for which that is true.
+
+        The others are lost, cancelled or past their TTL: they are already forgotten.
+        """
+
+    async def settle(self, settlement: Settlement) -> bool:
+        """End a lease with an outcome; False: it was lost and the outcome is dropped.
+
+        Calls are batched. Transient errors are retried while the lease may still be held. The
+        lease is renewed until the answer, and not after it.
+        """
+
+    def set_deadline(self, lease: Lease, seconds: float) -> None:
+        """Renew this lease for ``seconds`` from now at most."""
+
+    def on_news(self, callback: Callable[[News], None]) -> None:
+        """Call ``callback`` on the event loop with everything the worker must hear."""
+
+    async def wait_for_work(self, timeout_s: float) -> bool:
+        """Wait for a hint that there may be work: True when one came, False after ``timeout_s``."""
+
+    async def set_draining(self) -> None:
+        """Show the worker as DRAINING."""
+
+    def beat(self) -> None:
+        """Say that the worker's loop turned; without beats the worker is killed in the end."""
+
+    async def close(self) -> None:
+        """Stop renewing and deregister. Leases still held are left to expire."""
