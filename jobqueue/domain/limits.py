@@ -1,0 +1,171 @@
+"""The one validator: what a name, a job, a batch or a policy may be (R-9.4).
+
+Every door (gRPC, CLI, client, in process) calls these functions, so that one bad value gets one
+answer everywhere. They return violations instead of raising, so that all are said at once.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from jobqueue.domain.backoff import MAX_DELAY_S
+from jobqueue.domain.job import JobSpec
+from jobqueue.errors import FieldViolation, InvalidArgument
+
+KIB, MIB = 1024, 1024 * 1024
+_NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+PRIORITY_NAMES = {"critical": 9, "high": 7, "normal": 5, "low": 1}
+MAX_CONCURRENCY = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes in bytes, counts, and seconds. The defaults are also the highest allowed values."""
+
+    payload_bytes: int = MIB
+    result_bytes: int = MIB
+    error_bytes: int = 16 * KIB
+    event_bytes: int = 64 * KIB
+    batch_jobs: int = 10_000
+    batch_bytes: int = 32 * MIB
+    message_bytes: int = 36 * MIB
+    name_length: int = 128
+    key_bytes: int = 256
+    labels: int = 32
+    label_bytes: int = 256
+    max_retries: int = 1_000
+    delay_s: float = MAX_DELAY_S
+
+
+def parse_priority(text: str) -> int:
+    """Read ``0`` to ``9`` or a name (critical, high, normal, low). Raises ValueError otherwise."""
+    value = PRIORITY_NAMES.get(text.strip().lower())
+    if value is None:
+        value = int(text) if re.fullmatch(r"\s*[0-9]\s*", text, re.ASCII) else -1
+    if value < 0:
+        names = ", ".join(PRIORITY_NAMES)
+        raise ValueError(f"priority must be 0 to 9 or one of {names}, not {text!r}")
+    return value
+
+
+def name_faults(field: str, name: str, limits: Limits) -> Iterator[FieldViolation]:
+    """Yield what is wrong with a queue name, job type or worker id."""
+    if not name:
+        yield FieldViolation(field, "must not be empty")
+    elif len(name) > limits.name_length:
+        yield FieldViolation(field, f"is longer than {limits.name_length} characters")
+    elif not _NAME.fullmatch(name):
+        yield FieldViolation(field, "may hold only letters, digits, '.', '_' and '-'")
+
+
+def number_faults(
+    field: str, value: float | None, low: float, high: float
+) -> Iterator[FieldViolation]:
+    """Yield a fault unless ``value`` is None or a finite number in [low, high]."""
+    if value is None:
+        return
+    if math.isnan(value) or not low <= value <= high:
+        yield FieldViolation(field, f"must be between {low:g} and {high:g}")
+
+
+def text_faults(field: str, text: str, max_bytes: int) -> Iterator[FieldViolation]:
+    """Yield what keeps ``text`` from being stored: NUL, lone surrogates, too many bytes."""
+    if "\x00" in text:
+        yield FieldViolation(field, "must not contain NUL")
+        return
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        yield FieldViolation(field, "is not valid Unicode (lone surrogate)")
+        return
+    if size > max_bytes:
+        yield FieldViolation(field, f"is larger than {max_bytes} bytes")
+
+
+def spec_faults(spec: JobSpec, limits: Limits, at: str = "job") -> Iterator[FieldViolation]:
+    """Yield everything wrong with one submission; ``at`` prefixes the field paths."""
+    yield from name_faults(f"{at}.queue", spec.queue, limits)
+    if spec.type is not None:
+        yield from name_faults(f"{at}.type", spec.type, limits)
+    if len(spec.payload) > limits.payload_bytes:
+        yield FieldViolation(f"{at}.payload", f"is larger than {limits.payload_bytes} bytes")
+    yield from number_faults(f"{at}.priority", spec.priority, 0, 9)
+    yield from number_faults(f"{at}.max_retries", spec.max_retries, 0, limits.max_retries)
+    yield from _time_faults(spec, limits, at)
+    if spec.idempotency_key is not None:
+        yield from _key_faults(f"{at}.idempotency_key", spec.idempotency_key, limits)
+    yield from text_faults(f"{at}.tenant", spec.tenant, limits.key_bytes)
+    yield from _map_faults(f"{at}.labels", spec.labels, limits)
+    yield from _map_faults(f"{at}.trace_context", spec.trace_context, limits)
+
+
+def _time_faults(spec: JobSpec, limits: Limits, at: str) -> Iterator[FieldViolation]:
+    yield from number_faults(f"{at}.delay", spec.delay_s, 0, limits.delay_s)
+    yield from positive_faults(f"{at}.ttl", spec.ttl_s, limits.delay_s)
+    yield from positive_faults(f"{at}.run_timeout", spec.timeout_s, limits.delay_s)
+    if spec.not_before is not None:
+        if spec.delay_s is not None:
+            yield FieldViolation(f"{at}.not_before", "cannot be given together with delay")
+        if spec.not_before.tzinfo is None:
+            yield FieldViolation(f"{at}.not_before", "needs a time zone")
+
+
+def positive_faults(field: str, value: float | None, high: float) -> Iterator[FieldViolation]:
+    """Yield a fault unless ``value`` is None or a number of seconds in (0, high]."""
+    if value is not None and not 0 < value <= high:
+        yield FieldViolation(field, f"must be more than 0 and at most {high:g} seconds")
+
+
+def _key_faults(field: str, key: str, limits: Limits) -> Iterator[FieldViolation]:
+    if not key:
+        yield FieldViolation(field, "must not be empty")
+    yield from text_faults(field, key, limits.key_bytes)
+
+
+def _map_faults(
+    field: str, pairs: Mapping[str, str], limits: Limits
+) -> Iterator[FieldViolation]:
+    if len(pairs) > limits.labels:
+        yield FieldViolation(field, f"has more than {limits.labels} entries")
+        return
+    for key, value in pairs.items():
+        if not key:
+            yield FieldViolation(field, "has an empty key")
+        yield from text_faults(f"{field} key", key, limits.label_bytes)
+        yield from text_faults(f"{field}[{key!r}]", value, limits.label_bytes)
+
+
+def check(faults: Iterable[FieldViolation]) -> None:
+    """Raise InvalidArgument when there is any fault."""
+    found = list(faults)
+    if found:
+        raise InvalidArgument(found)
+
+
+def check_batch(specs: Sequence[JobSpec], limits: Limits) -> None:
+    """Raise InvalidArgument unless the batch and every item of it is within the limits.
+
+    Field paths name the index of the bad item: ``jobs[3].payload``.
+    """
+    if not specs:
+        raise InvalidArgument([FieldViolation("jobs", "must not be empty")])
+    if len(specs) > limits.batch_jobs:
+        raise InvalidArgument([FieldViolation("jobs", f"has more than {limits.batch_jobs} jobs")])
+    if sum(len(spec.payload) for spec in specs) > limits.batch_bytes:
+        fault = f"payloads add up to more than {limits.batch_bytes} bytes"
+        raise InvalidArgument([FieldViolation("jobs", fault)])
+    check(v for i, spec in enumerate(specs) for v in spec_faults(spec, limits, f"jobs[{i}]"))
+
+
+def safe_text(text: str, max_bytes: int) -> str:
+    """Return ``text`` as PostgreSQL can hold it, at most ``max_bytes`` of UTF-8.
+
+    NUL and lone surrogates become U+FFFD; a cut text ends in `` … [truncated]``.
+    """
+    whole = text.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass")
+    raw = whole.decode("utf-16", "replace").encode()
+    if len(raw) <= max_bytes:
+        return raw.decode()
+    mark = " … [truncated]"
+    return raw[: max_bytes - len(mark.encode())].decode(errors="ignore") + mark

@@ -1,0 +1,47 @@
+"""What a worker says about itself, and what an operator may ask of it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class WorkerStatus(StrEnum):
+    """Shown to operators; never a reason to take a job back (only an expired lease is)."""
+
+    ACTIVE = "ACTIVE"
+    DRAINING = "DRAINING"  # finishes what it runs, claims nothing
+    OFFLINE = "OFFLINE"  # no beat within the heartbeat timeout
+
+
+class WorkerCommand(StrEnum):
+    """What an operator asked for; the worker hears it with its next beat."""
+
+    NONE = "NONE"
+    DRAIN = "DRAIN"
+    SHUTDOWN = "SHUTDOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerFacts:
+    """What a worker registers. ``mode`` is ``direct`` or ``remote``."""
+
+    worker_id: str
+    hostname: str
+    pid: int
+    queues: tuple[str, ...]
+    types: tuple[str, ...]
+    concurrency: int
+    mode: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A registered worker as it is now."""
+
+    facts: WorkerFacts
+    status: WorkerStatus
+    command: WorkerCommand
+    running: int
+    started_at: datetime
+    last_beat_at: datetime
