@@ -1,0 +1,124 @@
+"""The data folder: who owns it, where the socket goes, and what a killed run leaves behind.
+
+DIR/lock            held by the process that runs the database; names its pid
+DIR/data/           PostgreSQL's own folder
+DIR/socket/         the socket, unless its path were too long for the kernel
+DIR/jobqueue.json   facts for joiners, while it runs
+DIR/postgres.log    the server's log; .1 is the run before
+"""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from jobqueue.errors import EmbeddedError
+
+# The kernel takes 107 bytes; PostgreSQL appends "/.s.PGSQL.5432".
+_MAX_SOCKET_DIR = 85
+_ORPHAN_PATIENCE_S = 20.0
+_LOOK_AGAIN_S = 0.05
+
+
+class FolderLock:
+    """At most one process runs a database in a folder. Freed by the kernel when that one dies."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "lock"
+        self._fd: int | None = None
+
+    def take(self) -> None:
+        """Raise EmbeddedError naming the holder's pid when the folder is in use."""
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
+            os.close(fd)
+            raise EmbeddedError(
+                f"the embedded database in {self._path.parent} is already run by process {holder}"
+            ) from error
+        os.ftruncate(fd, 0)
+        os.write(fd, f"{os.getpid()}\n".encode("ascii"))
+        self._fd = fd
+
+    def release(self) -> None:
+        """Give the folder back. The file stays: removing it would race with another taker."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+def make_private(folder: Path) -> Path:
+    """Create `folder` (and parents) if missing; it alone becomes readable by its owner only."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o700)
+    except OSError as error:
+        raise EmbeddedError(f"cannot use the folder {folder}: {error.strerror}") from error
+    return folder
+
+
+def make_socket_dir(data_dir: Path) -> Path:
+    """Return a private folder for the socket whose path the kernel accepts."""
+    near = data_dir / "socket"
+    if len(os.fsencode(near)) <= _MAX_SOCKET_DIR:
+        return make_private(near)
+    # /tmp by name: TMPDIR may be as long as the path we are avoiding.
+    return Path(tempfile.mkdtemp(prefix="jobqueue-", dir="/tmp"))
+
+
+def remove_socket_dir(folder: Path) -> None:
+    """Remove a socket folder, ours by its name, after the server is gone."""
+    if folder.name == "socket" or folder.name.startswith("jobqueue-"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def clear_remains(pgdata: Path) -> None:
+    """Make a folder startable after its last run was killed. The caller holds the lock.
+
+    Whoever still runs on it has lost its owner: it is asked to stop and waited for. Raises
+    EmbeddedError naming the process when it does not go.
+    """
+    deadline = time.monotonic() + _ORPHAN_PATIENCE_S
+    while orphans := list(_running_on(pgdata)):
+        if time.monotonic() > deadline:
+            raise EmbeddedError(f"process {orphans[0]} still runs on {pgdata} and does not stop")
+        _ask_to_stop(pgdata)
+        time.sleep(_LOOK_AGAIN_S)
+    if sys.platform == "linux":
+        # Nobody runs here, so a pid file that names a living process names a stranger.
+        (pgdata / "postmaster.pid").unlink(missing_ok=True)
+
+
+def postmaster_line(pgdata: Path, number: int) -> str:
+    """Return one line of PostgreSQL's pid file (0 is the pid, 7 the status), empty if absent."""
+    try:
+        lines = (pgdata / "postmaster.pid").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return dict(enumerate(lines.splitlines())).get(number, "").strip()
+
+
+def _ask_to_stop(pgdata: Path) -> None:
+    pid = postmaster_line(pgdata, 0)
+    if pid.isdigit() and int(pid) in _running_on(pgdata):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGINT)
+
+
+def _running_on(pgdata: Path) -> Iterator[int]:
+    """Yield processes that work in `pgdata`: PostgreSQL's all do. Only Linux can tell."""
+    if sys.platform != "linux":
+        return
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if (entry / "cwd").readlink() == pgdata:
+                    yield int(entry.name)

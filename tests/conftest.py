@@ -1,0 +1,103 @@
+"""Fixtures every test may ask for: `pg`, `database`, `conn`.
+
+The cluster is chosen by the environment: `JQ_TEST_DATABASE_URL`, else a container with
+`JQ_TEST_DOCKER=1`, else an embedded one. Store and race tests run again on the system's
+PostgreSQL 15 where its programs are found, because 15 to 18 must work; `--pg` narrows that.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from tests.support.postgres import (
+    DEFAULT,
+    PG15,
+    PG15_BIN,
+    Cluster,
+    close_cluster,
+    open_cluster,
+    running_postgres,
+)
+
+_TESTS = Path(__file__).parent
+_ON_BOTH = (_TESTS / "store", _TESTS / "races")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a developer run the store tests on one PostgreSQL only."""
+    parser.addoption(
+        "--pg",
+        choices=(DEFAULT, PG15, "all"),
+        default="all",
+        help="which PostgreSQL the store and race tests use (default: all that are found)",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run store and race tests once for each PostgreSQL."""
+    if "pg" in metafunc.fixturenames:
+        path = metafunc.definition.path
+        both = any(path.is_relative_to(folder) for folder in _ON_BOTH)
+        variants = _variants(metafunc.config) if both else [DEFAULT]
+        metafunc.parametrize("pg", variants, indirect=True, scope="session")
+
+
+def _variants(config: pytest.Config) -> list[str]:
+    asked = config.getoption("--pg")
+    found = [DEFAULT, PG15] if (PG15_BIN / "postgres").exists() else [DEFAULT]
+    return found if asked == "all" else [asked]
+
+
+@pytest_asyncio.fixture(scope="session")
+async def clusters(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator["Clusters"]:
+    """Every cluster of this session, started when first asked for."""
+    async with AsyncExitStack() as closing:
+        with ExitStack() as servers:
+            yield Clusters(tmp_path_factory.mktemp("postgres"), servers, closing)
+            await closing.aclose()
+
+
+class Clusters:
+    """Starts each kind of PostgreSQL once, so that changing between them costs nothing."""
+
+    def __init__(self, folder: Path, servers: ExitStack, closing: AsyncExitStack) -> None:
+        self._folder = folder
+        self._servers = servers
+        self._closing = closing
+        self._open: dict[str, Cluster] = {}
+
+    async def get(self, variant: str) -> Cluster:
+        """Return the cluster, starting and migrating it the first time."""
+        if variant not in self._open:
+            dsn = self._servers.enter_context(running_postgres(variant, self._folder))
+            self._open[variant] = await open_cluster(dsn)
+            self._closing.push_async_callback(close_cluster, self._open[variant])
+        return self._open[variant]
+
+
+@pytest_asyncio.fixture(scope="session")
+async def pg(request: pytest.FixtureRequest, clusters: Clusters) -> Cluster:
+    """The cluster under test."""
+    return await clusters.get(request.param)
+
+
+@pytest_asyncio.fixture
+async def database(pg: Cluster) -> AsyncIterator[str]:
+    """The DSN of a fresh, migrated database."""
+    dsn = await pg.create_database()
+    yield dsn
+    await pg.drop_database(dsn)
+
+
+@pytest_asyncio.fixture
+async def conn(database: str) -> AsyncIterator[asyncpg.Connection]:
+    """One plain connection to the fresh database."""
+    connection = await asyncpg.connect(database)
+    yield connection
+    await connection.close()

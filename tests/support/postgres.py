@@ -1,0 +1,88 @@
+"""Real PostgreSQL for tests: one cluster a session, one migrated database a test."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+
+from jobqueue.embedded.server import EmbeddedPostgres
+
+DEFAULT = "default"
+PG15 = "pg15"
+PG15_BIN = Path("/usr/lib/postgresql/15/bin")
+_IMAGE = "postgres:18-alpine"
+
+
+class Cluster:
+    """A running PostgreSQL and the databases this session made on it."""
+
+    def __init__(self, admin: asyncpg.Connection, dsn: str, template: str) -> None:
+        self.admin = admin
+        self.dsn = dsn
+        self._template = template
+        self._made = 0
+
+    async def create_database(self) -> str:
+        """Return the DSN of a fresh, migrated database."""
+        self._made += 1
+        name = f"{self._template}_{self._made}"
+        await self.admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{self._template}"')
+        return with_database(self.dsn, name)
+
+    async def drop_database(self, dsn: str) -> None:
+        """Drop it, whoever is still connected: a test of killed programs leaves some behind."""
+        name = urlsplit(dsn).path.removeprefix("/")
+        await self.admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+async def open_cluster(dsn: str) -> Cluster:
+    """Connect and make the migrated template by the product's own migration."""
+    # Here, because unit tests share the fixtures and need not pay for alembic.
+    from jobqueue.store.migrate import migrate  # noqa: PLC0415
+
+    admin = await asyncpg.connect(dsn)
+    template = f"jq_test_{os.getpid()}"
+    await admin.execute(f'DROP DATABASE IF EXISTS "{template}"')
+    await admin.execute(f'CREATE DATABASE "{template}"')
+    await migrate(with_database(dsn, template))
+    return Cluster(admin, dsn, template)
+
+
+async def close_cluster(cluster: Cluster) -> None:
+    """Remove the template: the cluster may outlive this session."""
+    await cluster.drop_database(with_database(cluster.dsn, f"jq_test_{os.getpid()}"))
+    await cluster.admin.close()
+
+
+@contextmanager
+def running_postgres(variant: str, folder: Path) -> Iterator[str]:
+    """Yield the DSN of the PostgreSQL the environment asks for, by default an embedded one."""
+    given = os.environ.get("JQ_TEST_DATABASE_URL")
+    if variant == PG15:
+        with EmbeddedPostgres(folder / "pg15", durable=False, bin_dir=PG15_BIN) as server:
+            yield server.dsn
+    elif given:
+        yield given
+    elif os.environ.get("JQ_TEST_DOCKER") == "1":
+        with _container() as dsn:
+            yield dsn
+    else:
+        with EmbeddedPostgres(folder / "pg", durable=False) as server:
+            yield server.dsn
+
+
+@contextmanager
+def _container() -> Iterator[str]:
+    # Here, because most sessions have no Docker and need not pay for the import.
+    from testcontainers.postgres import PostgresContainer  # noqa: PLC0415
+
+    with PostgresContainer(_IMAGE, driver=None) as container:
+        yield container.get_connection_url()
+
+
+def with_database(dsn: str, name: str) -> str:
+    """Return `dsn` with another database."""
+    return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
