@@ -1,0 +1,202 @@
+"""The one background loop: start, stop, failure and back-off behave alike everywhere.
+
+A subclass writes ``turn``: one bounded piece of work. The loop repeats it, survives its
+exceptions, waits between turns, and can be woken. ``last_progress`` tells a health check that the
+loop is alive: a failed attempt that is tried again is life too, so an outage of PostgreSQL never
+looks like a hung process (R-7.4).
+"""
+
+import asyncio
+import random
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from jobqueue.errors import Unavailable
+from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
+from jobqueue.runtime.log import Quiet, get_logger
+from jobqueue.runtime.signals import Signal
+
+FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.1, 5.0
+STOP_GRACE_S = 5.0
+_BACKOFF_JITTER = 0.5
+
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    """One turn of a loop is over; ``error`` is None when it went well."""
+
+    service: str
+    duration_s: float
+    error: Exception | None
+
+
+TURN_ENDED: Signal[TurnEnded] = Signal("turn_ended")
+
+
+class Service:
+    """One supervised loop. Subclass it and write ``turn``.
+
+    ``interval_s`` is the usual wait between turns, spread by ± ``jitter`` of itself so that
+    replicas do not march in step. ``bound_s`` is how long a turn and the wait after it may take
+    in the worst case; a health check turns red after three times that without progress.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        interval_s: float,
+        jitter: float = 0.1,
+        bound_s: float | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.name = name
+        self.interval_s = interval_s
+        self.bound_s = bound_s if bound_s is not None else max(2 * interval_s, 10.0)
+        self.failures = 0  # in a row
+        self.failures_total = 0
+        self.last_progress = clock.monotonic()
+        self._jitter = jitter
+        self._clock = clock
+        self._quiet = Quiet(clock=clock)
+        self._woken = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def turn(self) -> float | None:
+        """Do one bounded piece of work.
+
+        Returns the seconds to wait before the next: None for the usual interval, 0 for at once.
+        """
+        raise NotImplementedError
+
+    async def setup(self) -> None:
+        """Get what the loop needs; called by ``start``, which raises what this raises."""
+
+    async def teardown(self) -> None:
+        """Give it back; called once after the last turn."""
+
+    @property
+    def running(self) -> bool:
+        """True from the end of ``start`` to the end of ``stop``."""
+        return self._task is not None
+
+    async def start(self) -> None:
+        """Set up and begin the first turn. Starting twice is a fault of the caller."""
+        if self._task is not None:
+            raise RuntimeError(f"service {self.name} runs already")
+        await self.setup()
+        self._stopping.clear()
+        self.last_progress = self._clock.monotonic()
+        self._task = asyncio.create_task(self._run(), name=self.name)
+
+    async def stop(self, grace_s: float = STOP_GRACE_S) -> None:
+        """Let the current turn finish within ``grace_s``, else cancel it; then tear down."""
+        task, self._task = self._task, None
+        if task is None:
+            return
+        self._stopping.set()
+        self._woken.set()
+        try:
+            await asyncio.wait({task}, timeout=grace_s)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await self.teardown()
+
+    def wake(self) -> None:
+        """Begin the next turn now, or right after the one that runs.
+
+        A loop that backs off after a failure is not hurried: hints do not heal a database.
+        """
+        self._woken.set()
+
+    async def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._woken.clear()
+            await self._pause(await self._guarded_turn())
+
+    async def _guarded_turn(self) -> float:
+        begun = self._clock.monotonic()
+        if self.failures:
+            self.last_progress = begun
+        try:
+            wait = await self.turn()
+        except asyncio.CancelledError as error:
+            if _cancelled_from_outside():
+                raise
+            return self._failed(begun, RuntimeError(f"cancelled from within: {error!r}"))
+        except Exception as error:  # noqa: BLE001 - the one place where a loop survives a fault
+            return self._failed(begun, error)
+        self.failures = 0
+        self.last_progress = self._clock.monotonic()
+        TURN_ENDED.emit(TurnEnded(self.name, self.last_progress - begun, None))
+        seconds = self.interval_s if wait is None else wait
+        return _spread(min(seconds, self.bound_s), self._jitter)
+
+    def _failed(self, begun: float, error: Exception) -> float:
+        self.failures += 1
+        self.failures_total += 1
+        if self._quiet.admits(f"{type(error).__name__}: {error}"):
+            self._report(error)
+        TURN_ENDED.emit(TurnEnded(self.name, self._clock.monotonic() - begun, error))
+        # The exponent is clamped: a long outage must not overflow.
+        backoff = FIRST_BACKOFF_S * 2 ** min(self.failures - 1, 16)
+        return _spread(min(backoff, LAST_BACKOFF_S), _BACKOFF_JITTER)
+
+    def _report(self, error: Exception) -> None:
+        if isinstance(error, Unavailable):
+            # An outage is news, not a fault of ours: no stack trace.
+            _log.warning("cannot work now, trying again", loop=self.name, cause=str(error))
+        else:
+            _log.error("a turn failed, trying again", loop=self.name, error=error)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but not through a stop; nor, unless the last turn failed, through a wake."""
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        interrupt = self._stopping if self.failures else self._woken
+        try:
+            async with asyncio.timeout(seconds):
+                await interrupt.wait()
+        except TimeoutError:
+            return
+
+
+class Group:
+    """Services that live together: started in order, stopped in the reverse order."""
+
+    def __init__(self, services: Iterable[Service]) -> None:
+        self.services = tuple(services)
+
+    async def start_all(self) -> None:
+        """Start each; when one fails, stop those already started and raise its error."""
+        try:
+            for service in self.services:
+                await service.start()
+        except BaseException:
+            await self.stop_all()
+            raise
+
+    async def stop_all(self, grace_s: float = STOP_GRACE_S) -> None:
+        """Stop every running one within ``grace_s`` seconds together. A failed stop is logged."""
+        deadline = asyncio.get_running_loop().time() + grace_s
+        for service in reversed(self.services):
+            left = deadline - asyncio.get_running_loop().time()
+            try:
+                await service.stop(max(left, 0.0))
+            except Exception as error:  # noqa: BLE001 - the others must still be stopped
+                _log.error("a loop did not stop cleanly", loop=service.name, error=error)
+
+
+def _cancelled_from_outside() -> bool:
+    """Tell our own cancellation from one that leaked out of the work of a turn."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _spread(seconds: float, jitter: float) -> float:
+    return max(seconds, 0.0) * random.uniform(1 - jitter, 1 + jitter)  # noqa: S311 - no secret

@@ -1,0 +1,43 @@
+"""What the operating system asks of a program, as events on its loop (R-4.7, R-4.8)."""
+
+import asyncio
+import signal
+from types import TracebackType
+from typing import Self
+
+_WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+
+
+class ShutdownSignals:
+    """SIGTERM or SIGINT asks for an end, a second one for a fast end; SIGUSR1 for a drain.
+
+    Use as a context manager on the running loop of the main thread, first thing in a program: a
+    signal that comes earlier ends the process the default way.
+    """
+
+    def __init__(self) -> None:
+        self.shutdown = asyncio.Event()
+        self.hurry = asyncio.Event()
+        self.drain = asyncio.Event()
+
+    def __enter__(self) -> Self:
+        """Start to listen."""
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, self._asked_to_end)
+        loop.add_signal_handler(signal.SIGINT, self._asked_to_end)
+        loop.add_signal_handler(signal.SIGUSR1, self.drain.set)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Give the signals back to their default actions."""
+        loop = asyncio.get_running_loop()
+        for number in _WATCHED:
+            loop.remove_signal_handler(number)
+
+    def _asked_to_end(self) -> None:
+        (self.hurry if self.shutdown.is_set() else self.shutdown).set()
