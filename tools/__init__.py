@@ -1,0 +1,1 @@
+"""Programs for people who change this repository; not part of the installed package."""
