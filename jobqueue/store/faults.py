@@ -1,0 +1,90 @@
+"""asyncpg's errors in our words, by SQLSTATE; and what may be tried again (R-4.12)."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import asyncpg
+
+from jobqueue.errors import Aborted, DeadlineExceeded, Internal, JobQueueError, Unavailable
+
+T = TypeVar("T")
+
+TRIES = 3
+_BASE_DELAY_S, _MAX_DELAY_S = 0.05, 1.0
+
+# Deadlock and serialization failure: the statement did nothing.
+_ROLLED_BACK = {"40001", "40P01"}
+# Connection lost, server going or starting, too many connections, demoted to read-only.
+_GONE = {"57P01", "57P02", "57P03", "57P05", "53300", "25006"}
+_LOCKED = {"55P03"}
+_CANCELLED = {"57014"}
+
+
+def sqlstate(error: BaseException) -> str:
+    """Return the SQLSTATE of an error of the server, else ''."""
+    return getattr(error, "sqlstate", None) or ""
+
+
+def connection_lost(error: BaseException) -> bool:
+    """Tell whether the connection is of no more use, so that a write's outcome is unknown."""
+    if isinstance(error, OSError | EOFError | asyncpg.InterfaceError):
+        return True
+    state = sqlstate(error)
+    return state in _GONE or state.startswith("08")
+
+
+def is_transient(error: BaseException) -> bool:
+    """Tell whether trying again may work: lost connection, deadlock, serialization, timeout."""
+    if isinstance(error, Unavailable | TimeoutError):
+        return True
+    return connection_lost(error) or sqlstate(error) in _ROLLED_BACK
+
+
+def translate(error: BaseException) -> JobQueueError:
+    """Return the error of ours that says what ``error`` means to a caller."""
+    state = sqlstate(error)
+    if isinstance(error, JobQueueError):
+        return error
+    if isinstance(error, TimeoutError) or state in _CANCELLED:
+        return DeadlineExceeded("the database did not answer in time")
+    if state in _LOCKED:
+        return Aborted("a transaction holds it; try again", reason="LOCKED")
+    if state in _ROLLED_BACK:
+        return Aborted("it was moving; try again", reason="CONFLICT")
+    if connection_lost(error):
+        return Unavailable("the database cannot be reached")
+    return Internal("the database refused the statement")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise the errors of the driver inside as errors of ours."""
+    try:
+        yield
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, EOFError) as error:
+        raise translate(error) from error
+
+
+async def retrying(attempt: Callable[[], Awaitable[T]], tries: int = TRIES) -> T:
+    """Await ``attempt()`` up to ``tries`` times while its errors are transient.
+
+    Waits a jittered backoff between tries. ``attempt`` must be safe to repeat after an unclear
+    commit. Raises the last error, translated.
+    """
+    for number in range(1, tries + 1):
+        try:
+            return await attempt()
+        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, EOFError) as error:
+            if number == tries or not is_transient(error):
+                raise translate(error) from error
+            await asyncio.sleep(backoff_s(number))
+    raise AssertionError("tries must be at least 1")
+
+
+def backoff_s(number: int) -> float:
+    """Return the jittered seconds to wait after try ``number`` (1, 2, …) failed."""
+    ceiling = min(_BASE_DELAY_S * 2.0 ** min(number, 10), _MAX_DELAY_S)
+    return ceiling * (0.5 + random.random() / 2)
