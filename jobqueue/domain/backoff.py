@@ -9,6 +9,8 @@ JITTER = 0.2
 MAX_DELAY_S = 10 * 365 * 86_400.0
 """No delay anywhere is longer than ten years (R-9.4)."""
 
+_CLOCK_TICK_S = 1e-6  # PostgreSQL's clock knows nothing shorter
+
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
@@ -24,22 +26,29 @@ def retry_delay(policy: RetryPolicy, retry_count: int, jitter: float) -> float:
 
     ``min(base · multiplier^retry_count, max)`` plus ``jitter`` (0 ≤ jitter < 1, drawn by the
     caller) times 20 % of it. Total for every input: the result is finite, never negative, and
-    at most 1.2 × the smaller of the policy's maximum and ten years.
+    at most 1.2 × the smaller of the policy's maximum and ten years. A base below a microsecond
+    is no delay, a multiplier below 1 (or NaN) is 1.
     """
-    delay = min(_grown(policy, max(retry_count, 0)), _clamp(policy.max_delay_s))
-    return delay * (1 + JITTER * min(max(jitter, 0.0), 1.0))
+    delay = min(_grown(policy, max(retry_count, 0)), bounded_delay(policy.max_delay_s))
+    # The constant comes first in max(): with NaN second, it is the constant that stays.
+    return delay * (1 + JITTER * min(max(0.0, jitter), 1.0))
 
 
-def _grown(policy: RetryPolicy, retry_count: int) -> float:
-    base, multiplier = _clamp(policy.base_delay_s), max(policy.multiplier, 1.0)
-    if base == 0.0 or multiplier == 1.0:
-        return base
-    # The exponent is clamped before it is raised: beyond this the delay is over every maximum.
-    limit = max(math.log(MAX_DELAY_S / base, multiplier), 0.0) + 1
-    return _clamp(base * multiplier ** min(retry_count, limit))
-
-
-def _clamp(seconds: float) -> float:
+def bounded_delay(seconds: float) -> float:
+    """Return ``seconds`` within 0 and ten years; NaN, which says nothing, is the longest."""
     if math.isnan(seconds):
         return MAX_DELAY_S
     return min(max(seconds, 0.0), MAX_DELAY_S)
+
+
+def _grown(policy: RetryPolicy, retry_count: int) -> float:
+    base, multiplier = bounded_delay(policy.base_delay_s), max(1.0, policy.multiplier)
+    if base < _CLOCK_TICK_S:
+        return 0.0
+    if multiplier == 1.0:
+        return base
+    # The exponent is compared before it is raised: above this one the delay is over any maximum,
+    # and the power might not fit a float.
+    if retry_count > math.log(MAX_DELAY_S / base) / math.log(multiplier):
+        return MAX_DELAY_S
+    return bounded_delay(base * multiplier**retry_count)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from datetime import UTC
 from uuid import UUID
 
 from jobqueue.domain.job import JobSpec
@@ -15,20 +16,25 @@ def content_hash(spec: JobSpec) -> bytes:
     Content is queue, type, payload, priority, max_retries, ttl, timeout, and delay or
     not_before. Labels, tenant and trace context are not.
     """
-    not_before = spec.not_before.timestamp() if spec.not_before else None
+    not_before = spec.not_before.astimezone(UTC).isoformat() if spec.not_before else None
     fields = [
         _VERSION,
         spec.queue,
         spec.type,
         spec.priority,
         spec.max_retries,
-        spec.ttl_s,
-        spec.timeout_s,
-        spec.delay_s,
+        _seconds(spec.ttl_s),
+        _seconds(spec.timeout_s),
+        _seconds(spec.delay_s),
         not_before,
     ]
     head = json.dumps(fields, separators=(",", ":"), ensure_ascii=True).encode()
     return hashlib.sha256(len(head).to_bytes(8, "big") + head + spec.payload).digest()
+
+
+def _seconds(value: float | None) -> float | None:
+    """5 and 5.0 are the same time, but not the same JSON."""
+    return None if value is None else float(value)
 
 
 def derived_job_id(request_id: str, index: int) -> UUID:

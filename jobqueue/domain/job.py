@@ -3,12 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
 from uuid import UUID
 
 from jobqueue.domain.state import JobStatus, Reason, event_type
-
-NO_TEXT: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +26,8 @@ class JobSpec:
     timeout_s: float | None = None
     idempotency_key: str | None = None
     tenant: str = ""
-    labels: Mapping[str, str] = NO_TEXT
-    trace_context: Mapping[str, str] = NO_TEXT
+    labels: Mapping[str, str] = field(default_factory=dict)
+    trace_context: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +65,8 @@ class Job:
     idempotency_key: str | None = None
     tenant: str = ""
     cancel_requested: bool = False
-    labels: Mapping[str, str] = NO_TEXT
-    trace_context: Mapping[str, str] = NO_TEXT
+    labels: Mapping[str, str] = field(default_factory=dict)
+    trace_context: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

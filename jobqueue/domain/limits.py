@@ -123,9 +123,7 @@ def _key_faults(field: str, key: str, limits: Limits) -> Iterator[FieldViolation
     yield from text_faults(field, key, limits.key_bytes)
 
 
-def _map_faults(
-    field: str, pairs: Mapping[str, str], limits: Limits
-) -> Iterator[FieldViolation]:
+def _map_faults(field: str, pairs: Mapping[str, str], limits: Limits) -> Iterator[FieldViolation]:
     if len(pairs) > limits.labels:
         yield FieldViolation(field, f"has more than {limits.labels} entries")
         return
@@ -161,11 +159,15 @@ def check_batch(specs: Sequence[JobSpec], limits: Limits) -> None:
 def safe_text(text: str, max_bytes: int) -> str:
     """Return ``text`` as PostgreSQL can hold it, at most ``max_bytes`` of UTF-8.
 
-    NUL and lone surrogates become U+FFFD; a cut text ends in `` … [truncated]``.
+    NUL and lone surrogates become U+FFFD; a cut text ends in `` … [truncated]`` when
+    that fits.
     """
     whole = text.replace("\x00", "\ufffd").encode("utf-16", "surrogatepass")
     raw = whole.decode("utf-16", "replace").encode()
     if len(raw) <= max_bytes:
         return raw.decode()
     mark = " … [truncated]"
-    return raw[: max_bytes - len(mark.encode())].decode(errors="ignore") + mark
+    room = max_bytes - len(mark.encode())
+    if room <= 0:
+        return raw[:max_bytes].decode(errors="ignore")
+    return raw[:room].decode(errors="ignore") + mark

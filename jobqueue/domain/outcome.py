@@ -5,10 +5,10 @@ a job that a worker failed and a job whose worker died are charged by one table.
 request that arrives after the decision is honoured by the settling statement itself.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from jobqueue.domain.backoff import RetryPolicy, retry_delay
+from jobqueue.domain.backoff import RetryPolicy, bounded_delay, retry_delay
 from jobqueue.domain.lease import Counters, Lease
 from jobqueue.domain.state import Reason
 
@@ -115,7 +115,7 @@ class Settlement:
     reason: Reason  # of the move out of ASSIGNED or RUNNING
     dead_reason: Reason | None = None  # of FAILED→DEAD_LETTERED
     delay_s: float = 0.0  # only for WAIT
-    counters: Counters = Counters()
+    counters: Counters = field(default_factory=Counters)
     result: bytes | None = None
     result_truncated: bool = False
     detail: str | None = None  # error text of a failure, or why
@@ -131,7 +131,9 @@ class Charge:
     policy: RetryPolicy
 
 
-def decide(charge: Charge, outcome: Outcome, *, crash_limit: int, jitter: float) -> Settlement:
+def decide(  # noqa: PLR0911 - one line per outcome is the table
+    charge: Charge, outcome: Outcome, *, crash_limit: int, jitter: float
+) -> Settlement:
     """Turn an outcome into a settlement. ``jitter`` is a uniform draw from [0, 1)."""
     match outcome:
         case Completed(result, truncated):
@@ -149,15 +151,15 @@ def decide(charge: Charge, outcome: Outcome, *, crash_limit: int, jitter: float)
             return _dead(charge, Reason.REFUSED, Reason.REFUSED, _reported(charge), error)
         case Postponed(delay_s, detail):
             kept = _reported(charge)
-            return _wait(charge, Reason.RETRY_LATER, max(delay_s, 0.0), kept, detail)
+            return _wait(charge, Reason.RETRY_LATER, bounded_delay(delay_s), kept, detail)
         case Released(detail):
             return _ready(charge, Reason.RELEASED, charge.counters, detail)
         case Unhandled(detail):
             return _unhandled(charge, detail)
         case Cancelled(detail):
             return _dead(charge, Reason.CANCELLED, Reason.CANCELLED, _reported(charge), detail)
-        case LeaseExpired(running, detail):
-            return _expired(charge, running, detail, crash_limit, jitter)
+        case LeaseExpired():
+            return _expired(charge, outcome, crash_limit, jitter)
         case Expired():
             return _dead(charge, Reason.TTL_EXPIRED, Reason.TTL_EXPIRED, charge.counters, "")
 
@@ -177,10 +179,8 @@ def _retry(
     return _wait(charge, reason, retry_delay(charge.policy, retries, jitter), charged, detail)
 
 
-def _expired(
-    charge: Charge, running: bool, detail: str, crash_limit: int, jitter: float
-) -> Settlement:
-    old = charge.counters
+def _expired(charge: Charge, outcome: LeaseExpired, crash_limit: int, jitter: float) -> Settlement:
+    old, running, detail = charge.counters, outcome.running, outcome.detail
     handbacks = 0 if running else old.handbacks + 1
     crashed = running or handbacks >= HANDBACK_LIMIT
     crashes = old.crashes + int(crashed)
@@ -196,7 +196,9 @@ def _unhandled(charge: Charge, detail: str) -> Settlement:
     old = charge.counters
     waits = RetryPolicy(NO_HANDLER_BASE_S, NO_HANDLER_MAX_S, 2.0)
     counters = Counters(old.retries, old.crashes, old.handbacks, old.unhandled + 1)
-    return _wait(charge, Reason.NO_HANDLER, retry_delay(waits, old.unhandled, 0.0), counters, detail)
+    return _wait(
+        charge, Reason.NO_HANDLER, retry_delay(waits, old.unhandled, 0.0), counters, detail
+    )
 
 
 def _reported(charge: Charge) -> Counters:
