@@ -60,7 +60,7 @@ BEGIN
     RAISE EXCEPTION 'job % keeps moving', p_job_id USING ERRCODE = '40001';
 END $$;
 
--- PENDING: it may be claimed again, with its counters at zero; a dead-lettered job begins a new
+-- RETRIED: it may be claimed again, with its counters at zero; a dead-lettered job begins a new
 -- life (attempt 0) and its TTL counts from now. Otherwise the status that does not allow it, or
 -- NOT_FOUND.
 CREATE FUNCTION jobqueue.retry_job(p_job_id uuid) RETURNS text
@@ -96,7 +96,7 @@ BEGIN
             attempt)
         SELECT id, queue_id, seq + 1, was, 'PENDING', 'OPERATOR_RETRY', attempt FROM u;
         GET DIAGNOSTICS moved = ROW_COUNT;
-        IF moved = 1 THEN RETURN 'PENDING'; END IF;
+        IF moved = 1 THEN RETURN 'RETRIED'; END IF;
         SELECT status INTO found_status FROM jobqueue.job_status v WHERE v.job = retry_job.job;
         IF found_status IS NULL THEN RETURN 'NOT_FOUND'; END IF;
         IF found_status NOT IN ('FAILED', 'DEAD_LETTERED') THEN RETURN found_status; END IF;

@@ -1,0 +1,49 @@
+-- Cancels jobs of deleted queues: whatever waits or is ASSIGNED is dead-lettered, whatever runs is
+-- asked to stop. Skips held rows. Returns how many were cancelled and how many are left.
+-- $1 limit int, of each table
+WITH q AS MATERIALIZED (
+    SELECT queue_id FROM jobqueue.queues WHERE deleted_at IS NOT NULL
+), cr AS MATERIALIZED (
+    SELECT r.ctid FROM jobqueue.ready r WHERE r.queue_id IN (SELECT queue_id FROM q)
+    LIMIT $1::int FOR UPDATE SKIP LOCKED
+), cs AS MATERIALIZED (
+    SELECT s.ctid FROM jobqueue.scheduled s WHERE s.queue_id IN (SELECT queue_id FROM q)
+    LIMIT $1::int FOR UPDATE SKIP LOCKED
+), cl AS MATERIALIZED (
+    SELECT l.id, l.token, l.running FROM jobqueue.leases l
+    WHERE l.queue_id IN (SELECT queue_id FROM q) AND NOT l.cancel_requested
+    LIMIT $1::int FOR UPDATE SKIP LOCKED
+), r AS (
+    DELETE FROM jobqueue.ready r USING cr WHERE r.ctid = cr.ctid
+    RETURNING r.id, r.queue_id, r.seq, r.attempt, r.retries,
+              'PENDING'::jobqueue.job_state AS was, NULL::int AS worker_id
+), s AS (
+    DELETE FROM jobqueue.scheduled s USING cs WHERE s.ctid = cs.ctid
+    RETURNING s.id, s.queue_id, s.seq, s.attempt, s.retries,
+              CASE WHEN s.failed THEN 'FAILED' ELSE 'PENDING' END::jobqueue.job_state AS was,
+              NULL::int AS worker_id
+), l AS (
+    DELETE FROM jobqueue.leases l USING cl
+    WHERE l.id = cl.id AND l.token = cl.token AND NOT l.running
+    RETURNING l.id, l.queue_id, l.seq, l.attempt, l.retries,
+              'ASSIGNED'::jobqueue.job_state AS was, l.worker_id
+), asked AS (
+    UPDATE jobqueue.leases l SET cancel_requested = true FROM cl
+    WHERE l.id = cl.id AND l.token = cl.token AND cl.running
+    RETURNING l.id
+), u AS (
+    SELECT id, queue_id, seq, attempt, retries, was, worker_id FROM r
+    UNION ALL SELECT id, queue_id, seq, attempt, retries, was, worker_id FROM s
+    UNION ALL SELECT id, queue_id, seq, attempt, retries, was, worker_id FROM l
+), f AS (
+    INSERT INTO jobqueue.finished (id, finished_at, queue_id, seq, attempt, worker_id, reason,
+        retries, dead)
+    SELECT id, clock_timestamp(), queue_id, seq + 1, attempt, worker_id, 'CANCELLED', retries, true
+    FROM u
+), e AS (
+    INSERT INTO jobqueue.job_events (job, queue_id, seq, from_status, to_status, reason, attempt,
+        worker_id)
+    SELECT id, queue_id, seq + 1, was, 'DEAD_LETTERED', 'CANCELLED', attempt, worker_id
+    FROM u ORDER BY id
+)
+SELECT (SELECT count(*) FROM u) + (SELECT count(*) FROM asked) AS cancelled;

@@ -1,0 +1,21 @@
+-- One job with everything that is shown of it. Its last error is that of the outcome, or of the
+-- latest failed attempt of this life, which only its events know.
+-- $1 job id uuid
+SELECT v.job_id, v.queue, v.type, v.status, v.reason, v.priority, v.attempt, v.retry_count,
+       v.max_retries, v.worker_id, v.created_at, v.not_before, v.started_at, v.finished_at,
+       v.cancel_requested, j.payload, j.ttl_s, j.timeout_s, j.idempotency_key, j.tenant,
+       j.labels::text AS labels, j.trace_context::text AS trace_context, f.result,
+       coalesce(f.result_truncated, false) AS result_truncated,
+       coalesce(f.error, e.detail) AS last_error
+FROM jobqueue.job_status v
+JOIN jobqueue.jobs j ON j.id = v.job
+LEFT JOIN jobqueue.finished f ON f.id = v.job
+LEFT JOIN LATERAL (
+    SELECT x.detail
+    FROM jobqueue.job_events x
+    WHERE v.status NOT IN ('DONE', 'DEAD_LETTERED') AND v.seq > 3 AND x.job = v.job
+      AND x.at >= v.created_at - interval '1 hour'
+      AND (x.to_status = 'FAILED' OR x.from_status = 'DEAD_LETTERED')
+    ORDER BY x.seq DESC LIMIT 1
+) e ON true
+WHERE v.job_id = $1::uuid;

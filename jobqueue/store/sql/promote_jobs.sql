@@ -1,0 +1,24 @@
+-- Moves due jobs from scheduled to ready; FAILED ones get their event, delayed ones stay PENDING.
+-- Skips what another replica is moving. Returns count and queues, for the wake-up after commit.
+-- $1 limit int. Relies on scheduled_due. ctid is safe: no row of scheduled is ever updated.
+WITH c AS MATERIALIZED (
+    SELECT s.ctid FROM jobqueue.scheduled s WHERE s.due_at <= now()
+    ORDER BY s.due_at LIMIT $1::int FOR UPDATE SKIP LOCKED
+), d AS (
+    DELETE FROM jobqueue.scheduled s USING c WHERE s.ctid = c.ctid
+    RETURNING s.id, s.due_at, s.expires_at, s.queue_id, s.seq, s.attempt, s.reason, s.priority,
+              s.retries, s.crashes, s.handbacks, s.unhandled, s.failed
+), r AS (
+    INSERT INTO jobqueue.ready (id, ready_at, expires_at, queue_id, seq, attempt, reason,
+        priority, retries, crashes, handbacks, unhandled)
+    SELECT id, due_at, expires_at, queue_id, seq + failed::int, attempt,
+           CASE WHEN failed THEN 'RETRY_DUE' ELSE reason END, priority, retries, crashes,
+           handbacks, unhandled
+    FROM d
+), e AS (
+    INSERT INTO jobqueue.job_events (job, queue_id, seq, from_status, to_status, reason, attempt)
+    SELECT id, queue_id, seq + 1, 'FAILED', 'PENDING', 'RETRY_DUE', attempt
+    FROM d WHERE failed ORDER BY id
+)
+SELECT count(*) AS count, array_agg(DISTINCT q.name) FILTER (WHERE q.name IS NOT NULL) AS queues
+FROM d LEFT JOIN jobqueue.queues q ON q.queue_id = d.queue_id AND NOT q.paused;

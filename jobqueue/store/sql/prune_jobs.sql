@@ -1,0 +1,14 @@
+-- Removes DONE jobs that ended more than $2 seconds ago. Walks finished by id from $1, at most
+-- $3 rows a call, so that a held row or a young one never hides the rest; returns where to go on
+-- (NULL: the end was reached), how many were removed.
+-- $1 after this job bigint · $2 retention seconds float8 · $3 rows to look at int
+WITH page AS MATERIALIZED (
+    SELECT f.id, f.dead, f.finished_at FROM jobqueue.finished f
+    WHERE f.id > $1::bigint ORDER BY f.id LIMIT $3::int
+), old AS MATERIALIZED (
+    SELECT f.id FROM jobqueue.finished f JOIN page USING (id)
+    WHERE NOT page.dead AND page.finished_at < now() - make_interval(secs => $2::float8)
+    FOR UPDATE OF f SKIP LOCKED
+)
+SELECT (SELECT max(id) FROM page HAVING count(*) = $3::int) AS next_job,
+       jobqueue.remove_finished(ARRAY(SELECT id FROM old)) AS removed;
