@@ -1,0 +1,174 @@
+"""What a value may be. A rule turns what was given into a value or says why it cannot.
+
+`read` raises ValueError with a message that completes the sentence "KEY …". Text comes from
+flags and the environment and is parsed; other types come from a file and must fit already.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Protocol, TypeVar
+
+import yaml
+
+from jobqueue.config.secret import Secret
+
+T_co = TypeVar("T_co", covariant=True)
+
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_FALSE = frozenset({"false", "no", "off", "0"})
+
+
+class Rule(Protocol[T_co]):
+    """Reads one setting."""
+
+    def read(self, raw: object) -> T_co:
+        """Return the value. Raises ValueError saying what it must be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """A whole number in [low, high]."""
+
+    low: int
+    high: int
+
+    def read(self, raw: object) -> int:
+        """Accept an int, or text that is one."""
+        wanted = f"must be a whole number from {self.low} to {self.high}, not {raw!r}"
+        number = _number(raw, int, wanted)
+        if not self.low <= number <= self.high:
+            raise ValueError(wanted)
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A finite number in [low, high], fractions included."""
+
+    low: float
+    high: float
+
+    def read(self, raw: object) -> float:
+        """Accept an int, a float, or text that is one."""
+        wanted = f"must be a number from {self.low:g} to {self.high:g}, not {raw!r}"
+        number = _number(raw, float, wanted)
+        if math.isnan(number) or not self.low <= number <= self.high:
+            raise ValueError(wanted)
+        return number
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """True or false."""
+
+    def read(self, raw: object) -> bool:
+        """Accept a bool, or true/yes/on/1 and false/no/off/0 in any case."""
+        if isinstance(raw, bool):
+            return raw
+        word = raw.strip().lower() if isinstance(raw, str) else ""
+        if word not in _TRUE | _FALSE:
+            raise ValueError(f"must be true or false, not {raw!r}")
+        return word in _TRUE
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Text that is not empty."""
+
+    def read(self, raw: object) -> str:
+        """Accept text only: a number in a file has lost its leading zeros."""
+        if not isinstance(raw, str):
+            raise ValueError(f"must be text (quote it), not {raw!r}")
+        if not raw.strip() or "\x00" in raw:
+            raise ValueError("must not be empty or hold NUL")
+        return raw
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of a few words, in any case."""
+
+    words: Sequence[str]
+
+    def read(self, raw: object) -> str:
+        """Return the word as it is spelled here."""
+        given = "" if isinstance(raw, bool) else str(raw).strip().lower()
+        for word in self.words:
+            if word.lower() == given:
+                return word
+        raise ValueError(f"must be one of {', '.join(self.words)}, not {raw!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class TextList:
+    """Any number of texts; in flags and the environment separated by commas."""
+
+    def read(self, raw: object) -> tuple[str, ...]:
+        """Accept a list of text, or one text that is split."""
+        if isinstance(raw, str):
+            return tuple(part.strip() for part in raw.split(",") if part.strip())
+        if not isinstance(raw, list | tuple) or not all(isinstance(item, str) for item in raw):
+            raise ValueError(f"must be a list of text, not {raw!r}")
+        return tuple(Text().read(item) for item in raw)
+
+
+@dataclass(frozen=True, slots=True)
+class SecretText:
+    """Like Text, but neither the value nor a refusal shows it."""
+
+    def read(self, raw: object) -> Secret:
+        """Accept text only."""
+        if not isinstance(raw, str) or not raw:
+            raise ValueError("must be text that is not empty (quote it)")
+        return Secret(raw)
+
+
+@dataclass(frozen=True, slots=True)
+class SecretList:
+    """Like TextList, but neither the values nor a refusal shows them."""
+
+    def read(self, raw: object) -> tuple[Secret, ...]:
+        """Accept a list of text, or one text that is split."""
+        try:
+            return tuple(Secret(item) for item in TextList().read(raw))
+        except ValueError:
+            # `from None`: the cause would print what was given.
+            raise ValueError("must be a list of text") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """A command line, as a list of words, for each job type."""
+
+    def read(self, raw: object) -> Mapping[str, tuple[str, ...]]:
+        """Accept a mapping; text is read as YAML, so JSON will do."""
+        wanted = 'must map job types to command lines, like {"resize": ["convert", "-"]}'
+        try:
+            given = yaml.safe_load(raw) if isinstance(raw, str) else raw
+        except yaml.YAMLError as error:
+            raise ValueError(wanted) from error
+        if not isinstance(given, Mapping) or not all(map(_is_command, given.items())):
+            raise ValueError(wanted)
+        return MappingProxyType({kind: tuple(argv) for kind, argv in given.items()})
+
+
+def _is_command(item: tuple[object, object]) -> bool:
+    kind, argv = item
+    if not isinstance(kind, str) or not isinstance(argv, list | tuple) or not argv:
+        return False
+    return all(isinstance(word, str) for word in argv) and bool(argv[0])
+
+
+N = TypeVar("N", int, float)
+
+
+def _number(raw: object, kind: type[N], wanted: str) -> N:
+    """Convert without the surprises: True is no number, and 1.5 no whole one."""
+    if isinstance(raw, bool) or not isinstance(raw, str | int | kind):
+        raise ValueError(wanted)
+    try:
+        return kind(raw)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(wanted) from error
