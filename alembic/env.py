@@ -9,12 +9,11 @@ from typing import Any
 from uuid import uuid4
 
 import asyncpg
+from alembic import context
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
-
-from alembic import context
 
 LOCK_KEY = 0x6A6F6271  # "jobq"
 SCHEMA = "jobqueue"
@@ -42,8 +41,11 @@ def _url() -> str:
 
 
 def _creator() -> dict[str, Any]:
-    """Connect by the product's own DSN when it started us. Names for prepared statements are
-    random because PgBouncer may hand us a connection on which the counted ones exist."""
+    """Connect by the product's own DSN when it started us.
+
+    Names of prepared statements are random, because PgBouncer may hand us a connection on which
+    the counted ones exist.
+    """
     names = {"prepared_statement_name_func": lambda: f"__jq_{uuid4()}__"}
     dsn = context.config.attributes.get("dsn")
     if dsn is None:

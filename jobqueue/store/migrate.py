@@ -24,7 +24,9 @@ _LOCK_NOT_AVAILABLE = "55P03"
 def script_location() -> Path:
     """Return the folder of the migrations: in the wheel, or beside the package in a checkout."""
     shipped = Path(str(resources.files("jobqueue"))) / "_alembic"
-    return shipped if shipped.is_dir() else Path(str(resources.files("jobqueue"))).parent / "alembic"
+    return (
+        shipped if shipped.is_dir() else Path(str(resources.files("jobqueue"))).parent / "alembic"
+    )
 
 
 def _config() -> Config:

@@ -7,7 +7,9 @@ import asyncpg
 from jobqueue.store.faults import translated
 
 # Quoted: asyncpg's classes are generic for the type checker only.
-Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"  # noqa: E501
+Connection: TypeAlias = (
+    "asyncpg.Connection[asyncpg.Record] | asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+)
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Db: TypeAlias = "Connection | Pool"
 """What store functions take first: a pool, or a connection whose transaction the caller owns."""
@@ -22,7 +24,7 @@ HOT_SETTINGS = {
 }
 
 
-def _options(connect_timeout_s: float, pgbouncer: bool, application_name: str) -> dict[str, Any]:
+def _options(connect_timeout_s: float, application_name: str, *, pgbouncer: bool) -> dict[str, Any]:
     """PgBouncer refuses start-up parameters and loses prepared statements between calls."""
     options: dict[str, Any] = {"timeout": connect_timeout_s}
     if pgbouncer:
@@ -39,10 +41,10 @@ async def connect(
     application_name: str = "",
 ) -> Connection:
     """Open one connection. Raises Unavailable when it cannot be had in time."""
+    options = _options(connect_timeout_s, application_name, pgbouncer=pgbouncer)
     with translated():
-        return await asyncpg.connect(
-            dsn, **_options(connect_timeout_s, pgbouncer, application_name)
-        )
+        connection: Connection = await asyncpg.connect(dsn, **options)
+    return connection
 
 
 async def create_pool(
@@ -57,6 +59,6 @@ async def create_pool(
 
     Raises Unavailable when the first cannot be had.
     """
-    options = _options(connect_timeout_s, pgbouncer, application_name)
+    options = _options(connect_timeout_s, application_name, pgbouncer=pgbouncer)
     with translated():
         return await asyncpg.create_pool(dsn, min_size=1, max_size=size, **options)

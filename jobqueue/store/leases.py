@@ -1,0 +1,206 @@
+"""Statements on leases, one function each. Only the lease room may import this."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.domain.outcome import Charge, Settlement
+from jobqueue.store import rows
+from jobqueue.store.pool import Db
+from jobqueue.store.statements import statement
+
+_CLAIM = statement("claim_jobs")
+_LOCK_QUEUE = statement("lock_queue")
+_COUNT = statement("count_leases")
+_START = statement("start_leases")
+_RENEW = statement("renew_leases")
+_SETTLE = statement("settle_leases")
+_LIST = statement("list_leases")
+_CANCELLED = statement("list_cancelled_leases")
+_LOCK_EXPIRED = statement("lock_expired_leases")
+_LOCK_UNSTARTED = statement("lock_unstarted_leases")
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """One place a claim looks at: at most ``quota`` jobs of this queue and priority.
+
+    ``untyped`` tells whether this worker can run a job of the queue that has no type.
+    """
+
+    queue: str
+    priority: int
+    quota: int
+    untyped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRoom:
+    """How many jobs of a limited queue may be held, and how many are."""
+
+    max_running: int | None
+    running: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseAnswer:
+    """What a statement did with one lease."""
+
+    lease: Lease
+    state: Literal["started", "expired", "settled", "lost"]
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What a renewal found: renewed, busy (held by its own settle: ask again) or lost."""
+
+    lease: Lease
+    state: Literal["renewed", "busy", "lost"]
+    cancel_requested: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLease:
+    """A lease of a worker as the table has it."""
+
+    lease: Lease
+    charge: Charge
+    running: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiredLease:
+    """A lease to be taken back; ``overdue_s`` seconds past its time."""
+
+    lease: Lease
+    charge: Charge
+    running: bool
+    worker_id: str | None
+    overdue_s: float
+
+
+async def claim_jobs(  # noqa: PLR0913 - one argument a parameter of the statement
+    db: Db,
+    *,
+    worker: int,
+    probes: Sequence[Probe],
+    n: int,
+    types: Sequence[str],
+    lease_s: float,
+    running: bool,
+    limited: bool = False,
+) -> list[LeasedJob]:
+    """Claim at most ``n`` jobs, visiting the probes in order, under leases of ``lease_s`` seconds.
+
+    Returned in the order in which they should run. A job whose type is not in ``types`` comes
+    back with ``running`` False whatever was asked. Not safe to repeat after an unclear commit:
+    leases nobody knows are found by ``list_leases``.
+    """
+    found = await db.fetch(
+        _CLAIM,
+        [p.queue for p in probes],
+        [p.priority for p in probes],
+        [p.quota for p in probes],
+        [p.untyped for p in probes],
+        n,
+        worker,
+        lease_s,
+        running,
+        limited,
+        types,
+    )
+    return [rows.leased_job(row) for row in found]
+
+
+async def lock_queue(db: Db, queue: str) -> QueueRoom:
+    """Lock a limited queue for this transaction and count what it holds.
+
+    ``max_running`` is None when the queue is not limited (any more), paused or gone. The claim
+    must be a later statement of the same transaction.
+    """
+    limit = await db.fetchval(_LOCK_QUEUE, queue)
+    if limit is None:
+        return QueueRoom(None, 0)
+    return QueueRoom(limit, await db.fetchval(_COUNT, queue))
+
+
+async def start_leases(
+    db: Db, *, worker: int, leases: Sequence[Lease], lease_s: float
+) -> list[LeaseAnswer]:
+    """Start prefetched jobs: started, expired (its TTL ended; it is dead-lettered) or lost."""
+    found = await db.fetch(_START, *_pairs(leases), worker, lease_s)
+    return [LeaseAnswer(Lease(r["job"], r["token"]), r["state"]) for r in found]
+
+
+async def renew_leases(
+    db: Db, *, worker: int, leases: Sequence[Lease], lease_s: float
+) -> list[Renewal]:
+    """Extend leases to ``lease_s`` seconds from now."""
+    found = await db.fetch(_RENEW, *_pairs(leases), worker, lease_s)
+    return [Renewal(Lease(r["job"], r["token"]), r["state"], r["cancel_requested"]) for r in found]
+
+
+async def settle_leases(
+    db: Db, *, worker: int | None, settlements: Sequence[Settlement]
+) -> list[LeaseAnswer]:
+    """End leases: settled, or lost. ``worker`` None settles as the reaper, whoever holds them.
+
+    Safe for a worker to repeat after an unclear commit: it then hears of its own success.
+    """
+    found = await db.fetch(
+        _SETTLE,
+        [s.lease.job for s in settlements],
+        [s.lease.token for s in settlements],
+        [s.fate for s in settlements],
+        [s.reason for s in settlements],
+        [s.dead_reason for s in settlements],
+        [s.delay_s for s in settlements],
+        [s.counters.retries for s in settlements],
+        [s.counters.crashes for s in settlements],
+        [s.counters.handbacks for s in settlements],
+        [s.counters.unhandled for s in settlements],
+        [s.result for s in settlements],
+        [s.result_truncated for s in settlements],
+        [s.detail for s in settlements],
+        worker,
+    )
+    return [LeaseAnswer(Lease(r["job"], r["token"]), r["state"]) for r in found]
+
+
+async def list_leases(db: Db, *, worker: int, older_than_s: float) -> list[HeldLease]:
+    """Return the leases of ``worker`` that were claimed more than ``older_than_s`` seconds ago."""
+    found = await db.fetch(_LIST, worker, older_than_s)
+    return [HeldLease(Lease(r["job"], r["token"]), rows.charge(r), r["running"]) for r in found]
+
+
+async def list_cancelled_leases(db: Db, leases: Sequence[Lease]) -> list[Lease]:
+    """Return those of ``leases`` that an operator asked to end."""
+    found = await db.fetch(_CANCELLED, *_pairs(leases))
+    return [Lease(r["job"], r["token"]) for r in found]
+
+
+async def lock_expired_leases(db: Db, *, after: int, limit: int) -> list[ExpiredLease]:
+    """Lock a page of expired leases for this transaction, by job above ``after``."""
+    return [_expired(r) for r in await db.fetch(_LOCK_EXPIRED, after, limit)]
+
+
+async def lock_unstarted_leases(
+    db: Db, *, timeout_s: float, after: int, limit: int
+) -> list[ExpiredLease]:
+    """Lock a page of jobs that are ASSIGNED for more than ``timeout_s`` seconds."""
+    return [_expired(r) for r in await db.fetch(_LOCK_UNSTARTED, after, limit, timeout_s)]
+
+
+def _expired(row: rows.Row) -> ExpiredLease:
+    return ExpiredLease(
+        Lease(row["job"], row["token"]),
+        rows.charge(row),
+        row["running"],
+        row["worker_id"],
+        row["overdue_s"],
+    )
+
+
+def _pairs(leases: Sequence[Lease]) -> tuple[list[int], list[int]]:
+    return [lease.job for lease in leases], [lease.token for lease in leases]

@@ -1,0 +1,113 @@
+"""Statements on queues and their figures."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
+from jobqueue.store import rows
+from jobqueue.store.pool import Db
+from jobqueue.store.statements import statement
+
+_SERVING = statement("list_queue_serving")
+_CREATE = statement("create_queue")
+_UPDATE = statement("update_queue")
+_PAUSE = statement("pause_queue")
+_LIST = statement("list_queues")
+_DELETE = statement("delete_queue")
+_COUNT_LIVE = statement("count_queue_live")
+_CANCEL_JOBS = statement("cancel_queue_jobs")
+_STATS = statement("get_queue_stats")
+_UNHANDLED = statement("list_unhandled")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueServing:
+    """How a queue is to be claimed from."""
+
+    name: str
+    priority_weights: Mapping[int, int]
+    limited: bool
+    paused: bool
+
+
+async def list_queue_serving(db: Db, names: Sequence[str]) -> list[QueueServing]:
+    """Return how these queues are to be served; unknown and deleted names are left out."""
+    return [
+        QueueServing(r["name"], rows.weights(r["priority_weights"]), r["limited"], r["paused"])
+        for r in await db.fetch(_SERVING, names)
+    ]
+
+
+def _policy(policy: QueuePolicy) -> tuple[object, ...]:
+    return (
+        policy.max_retries,
+        policy.ttl_s,
+        policy.retry.base_delay_s,
+        policy.retry.max_delay_s,
+        policy.retry.multiplier,
+        json.dumps({str(k): v for k, v in policy.priority_weights.items()}),
+        policy.max_running,
+    )
+
+
+async def create_queue(db: Db, name: str, policy: QueuePolicy) -> Queue | None:
+    """Make a queue; None when the name is taken."""
+    row = await db.fetchrow(_CREATE, name, *_policy(policy))
+    return rows.queue(row) if row else None
+
+
+async def update_queue(db: Db, name: str, policy: QueuePolicy, read_at: datetime) -> Queue | None:
+    """Set a policy; None when the queue changed since ``read_at`` (its updated_at) or is gone."""
+    row = await db.fetchrow(_UPDATE, name, *_policy(policy), read_at)
+    return rows.queue(row) if row else None
+
+
+async def pause_queue(db: Db, name: str, *, paused: bool) -> Queue | None:
+    """Stop or resume claims; None when there is no such queue."""
+    row = await db.fetchrow(_PAUSE, name, paused)
+    return rows.queue(row) if row else None
+
+
+async def list_queues(db: Db, name: str | None = None) -> list[Queue]:
+    """Return all queues by name, or the one named."""
+    return [rows.queue(row) for row in await db.fetch(_LIST, name)]
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDeletion:
+    """What a deletion found; ``queue`` is the internal key."""
+
+    state: Literal["deleted", "not_empty", "not_found"]
+    queue: int | None
+
+
+async def delete_queue(db: Db, name: str, *, force: bool) -> QueueDeletion:
+    """Put a tombstone on a queue; unless forced only when it holds no live job."""
+    row = await db.fetchrow(_DELETE, name, force)
+    return QueueDeletion(row["state"], row["queue_id"]) if row else QueueDeletion("not_found", None)
+
+
+async def count_queue_live(db: Db, queue: int, limit: int = 1) -> int:
+    """Return how many jobs are not finished, counting up to ``limit`` of each table."""
+    count: int = await db.fetchval(_COUNT_LIVE, queue, limit)
+    return count
+
+
+async def cancel_queue_jobs(db: Db, limit: int) -> int:
+    """Cancel jobs of deleted queues, at most ``limit`` of each table; return how many."""
+    cancelled: int = await db.fetchval(_CANCEL_JOBS, limit)
+    return cancelled
+
+
+async def get_queue_stats(db: Db, name: str | None, window_s: float) -> list[QueueStats]:
+    """Return the figures of all queues by name, or of the one named."""
+    found = await db.fetch(_STATS, name, window_s)
+    return [rows.queue_stats(row, window_s) for row in found]
+
+
+async def list_unhandled(db: Db) -> list[tuple[str, str | None, int]]:
+    """Return (queue, type, how many) of jobs that wait because nobody has a handler."""
+    return [(r["queue"], r["type"], r["count"]) for r in await db.fetch(_UNHANDLED)]

@@ -1,0 +1,175 @@
+"""Records of the database as domain types; with ``sql/`` the only place that knows columns."""
+
+import json
+from typing import Any, TypeAlias
+
+import asyncpg
+
+from jobqueue.domain.backoff import RetryPolicy
+from jobqueue.domain.job import Job, JobEvent
+from jobqueue.domain.lease import Counters, Lease, LeasedJob
+from jobqueue.domain.outcome import Charge
+from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
+from jobqueue.domain.state import JobStatus, Reason
+from jobqueue.domain.worker import Worker, WorkerCommand, WorkerFacts, WorkerStatus
+
+Row: TypeAlias = asyncpg.Record
+
+
+def text_map(value: str | None) -> dict[str, str]:
+    """Read a map of texts that was selected as JSON text."""
+    return {str(k): str(v) for k, v in json.loads(value).items()} if value else {}
+
+
+def leased_job(row: Row) -> LeasedJob:
+    """Read a row of claim_jobs."""
+    return LeasedJob(
+        lease=Lease(row["job"], row["token"]),
+        job_id=row["job_id"],
+        queue=row["queue"],
+        type=row["type"],
+        payload=row["payload"],
+        priority=row["priority"],
+        attempt=row["attempt"],
+        running=row["running"],
+        max_retries=row["max_retries"],
+        timeout_s=row["timeout_s"],
+        labels=text_map(row["labels"]),
+        trace_context=text_map(row["trace_context"]),
+        counters=_counters(row),
+        policy=_retry_policy(row),
+    )
+
+
+def charge(row: Row) -> Charge:
+    """Read what deciding about a lease needs."""
+    lease = Lease(row["job"], row["token"])
+    return Charge(lease, row["max_retries"], _counters(row), _retry_policy(row))
+
+
+def _counters(row: Row) -> Counters:
+    return Counters(row["retries"], row["crashes"], row["handbacks"], row["unhandled"])
+
+
+def _retry_policy(row: Row) -> RetryPolicy:
+    return RetryPolicy(row["base_delay_s"], row["max_delay_s"], row["multiplier"])
+
+
+def listed_job(row: Row) -> Job:
+    """Read a row of list_jobs: a job without payload and result."""
+    return Job(**_job_fields(row))
+
+
+def job(row: Row) -> Job:
+    """Read a row of get_job."""
+    return Job(
+        **_job_fields(row),
+        payload=row["payload"],
+        result=row["result"],
+        result_truncated=row["result_truncated"],
+        last_error=row["last_error"],
+        ttl_s=row["ttl_s"],
+        timeout_s=row["timeout_s"],
+        idempotency_key=row["idempotency_key"],
+        tenant=row["tenant"],
+        labels=text_map(row["labels"]),
+        trace_context=text_map(row["trace_context"]),
+    )
+
+
+_SHARED = (
+    "job_id",
+    "queue",
+    "type",
+    "priority",
+    "attempt",
+    "retry_count",
+    "max_retries",
+    "worker_id",
+    "created_at",
+    "not_before",
+    "started_at",
+    "finished_at",
+    "cancel_requested",
+)
+
+
+def _job_fields(row: Row) -> dict[str, Any]:
+    fields: dict[str, Any] = {name: row[name] for name in _SHARED}
+    return fields | {"status": JobStatus(row["status"]), "reason": Reason(row["reason"])}
+
+
+def job_event(row: Row) -> JobEvent:
+    """Read a row of list_job_events."""
+    was = row["from_status"]
+    return JobEvent(
+        event_id=row["event_id"],
+        job_id=row["job_id"],
+        queue=row["queue"],
+        sequence=row["sequence"],
+        from_status=JobStatus(was) if was else None,
+        to_status=JobStatus(row["to_status"]),
+        at=row["at"],
+        reason=Reason(row["reason"]),
+        attempt=row["attempt"],
+        worker_id=row["worker_id"],
+        detail=row["detail"],
+    )
+
+
+def weights(value: str) -> dict[int, int]:
+    """Read priority weights that were selected as JSON text."""
+    return {int(priority): int(weight) for priority, weight in json.loads(value).items()}
+
+
+def queue(row: Row) -> Queue:
+    """Read a row of queues."""
+    policy = QueuePolicy(
+        max_retries=row["max_retries"],
+        ttl_s=row["ttl_s"],
+        retry=_retry_policy(row),
+        priority_weights=weights(row["priority_weights"]),
+        max_running=row["max_running"],
+    )
+    return Queue(row["name"], policy, row["paused"], row["created_at"], row["updated_at"])
+
+
+def queue_stats(row: Row, window_s: float) -> QueueStats:
+    """Read a row of get_queue_stats."""
+    counts: dict[str, list[int]] = json.loads(row["counts"]) if row["counts"] else {}
+    ended, failed, busy_ms = row["ended"] or 0, row["failed"] or 0, row["busy_ms"] or 0
+    return QueueStats(
+        queue=row["queue"],
+        as_of=row["as_of"],
+        depth={status: counts.get(status, [0, 0])[0] for status in JobStatus},
+        done_total=counts.get(JobStatus.DONE, [0, 0])[1],
+        dead_total=counts.get(JobStatus.DEAD_LETTERED, [0, 0])[1],
+        window_s=window_s,
+        average_processing_s=busy_ms / 1000 / ended if ended else None,
+        error_rate=failed / ended if ended else None,
+        oldest_runnable_s=None if row["oldest_s"] is None else max(row["oldest_s"], 0.0),
+        unhandled=row["unhandled"],
+        paused=row["paused"],
+    )
+
+
+def worker(row: Row) -> Worker:
+    """Read a row of list_workers."""
+    facts = WorkerFacts(
+        worker_id=row["worker_id"],
+        hostname=row["hostname"],
+        pid=row["pid"],
+        queues=tuple(row["queues"]),
+        types=tuple(row["types"]),
+        concurrency=row["concurrency"],
+        mode=row["mode"],
+        version=row["version"],
+    )
+    return Worker(
+        facts,
+        WorkerStatus(row["status"]),
+        WorkerCommand(row["command"]),
+        row["running"],
+        row["started_at"],
+        row["last_beat_at"],
+    )

@@ -1,0 +1,97 @@
+"""Statements that time calls for: promotion, TTL, retention, partitions, figures."""
+
+from dataclasses import dataclass, field
+
+from jobqueue.store.pool import Connection, Db
+from jobqueue.store.statements import statement
+
+_PROMOTE = statement("promote_jobs")
+_EXPIRE = statement("expire_jobs")
+_PRUNE = statement("prune_jobs")
+_ENSURE_PARTITIONS = statement("ensure_partitions")
+_SEAL_PARTITIONS = statement("seal_partitions")
+_OLD_PARTITIONS = statement("list_old_partitions")
+_KEEP_EVENTS = statement("keep_events")
+_LOCK_STATS = statement("lock_stats_cursor")
+_ROLL_STATS = statement("roll_stats")
+_RECOUNT_STATS = statement("recount_stats")
+_PRUNE_MINUTES = statement("prune_minutes")
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """How many jobs became ready, and in which unpaused queues."""
+
+    count: int
+    queues: frozenset[str] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """How many jobs a page removed, and after which job the next page begins (None: the end)."""
+
+    removed: int
+    next_job: int | None
+
+
+async def promote_jobs(db: Db, limit: int) -> Promoted:
+    """Make due jobs ready, at most ``limit``."""
+    row = await db.fetchrow(_PROMOTE, limit)
+    return Promoted(row["count"], frozenset(row["queues"] or ())) if row else Promoted(0)
+
+
+async def expire_jobs(db: Db, limit: int) -> int:
+    """Dead-letter jobs whose TTL ended before they ever started, at most ``limit`` a table."""
+    count: int = await db.fetchval(_EXPIRE, limit)
+    return count
+
+
+async def prune_jobs(db: Db, *, after: int, retention_s: float, limit: int) -> Pruned:
+    """Remove DONE jobs older than ``retention_s`` from the ``limit`` finished ones after a job."""
+    row = await db.fetchrow(_PRUNE, after, retention_s, limit)
+    return Pruned(row["removed"], row["next_job"]) if row else Pruned(0, None)
+
+
+async def ensure_partitions(db: Db, weeks_ahead: int = 3) -> int:
+    """Make this week's partition of events and the next ones; return how many were new."""
+    created: int = await db.fetchval(_ENSURE_PARTITIONS, weeks_ahead)
+    return created
+
+
+async def seal_partitions(db: Db) -> int:
+    """Index the partitions that take no more rows; return how many."""
+    sealed: int = await db.fetchval(_SEAL_PARTITIONS)
+    return sealed
+
+
+async def drop_partitions(connection: Connection, retention_s: float) -> list[str]:
+    """Drop partitions of events older than ``retention_s`` that every consumer has passed.
+
+    The events of jobs that still exist are kept first. Detaching does not stop writers, but
+    needs a connection outside any transaction. An interrupted run goes on at the next call.
+    Returns their names.
+    """
+    found = await connection.fetch(_OLD_PARTITIONS, retention_s)
+    for row in found:
+        if row["attached"]:
+            await connection.execute(row["detach"])
+        async with connection.transaction():
+            await connection.fetchval(_KEEP_EVENTS, row["name"])
+            await connection.execute(row["drop"])
+    return [row["name"] for row in found]
+
+
+async def roll_stats(connection: Connection) -> int | None:
+    """Count new events into the figures of the queues; None when another server does it now."""
+    async with connection.transaction():
+        cursor = await connection.fetchrow(_LOCK_STATS)
+        if cursor is None:
+            return None
+        text = _ROLL_STATS if cursor["valid"] else _RECOUNT_STATS
+        events: int = await connection.fetchval(text)
+        return events
+
+
+async def prune_minutes(db: Db, age_s: float) -> int:
+    """Forget per-minute figures older than ``age_s`` seconds; return how many."""
+    return len(await db.fetch(_PRUNE_MINUTES, age_s))

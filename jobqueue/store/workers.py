@@ -1,0 +1,67 @@
+"""Statements on the registry of workers."""
+
+from jobqueue.domain.worker import Worker, WorkerCommand, WorkerFacts
+from jobqueue.store import rows
+from jobqueue.store.pool import Db
+from jobqueue.store.statements import statement
+
+_REGISTER = statement("register_worker")
+_BEAT = statement("beat_worker")
+_DEREGISTER = statement("deregister_worker")
+_LIST = statement("list_workers")
+_COMMAND = statement("command_worker")
+_MARK_OFFLINE = statement("mark_offline_workers")
+_PRUNE = statement("prune_workers")
+_PRUNE_NAMES = statement("prune_worker_names")
+
+
+async def register_worker(db: Db, facts: WorkerFacts) -> int:
+    """Register a worker, or again; return its number."""
+    number: int = await db.fetchval(
+        _REGISTER,
+        facts.worker_id,
+        facts.hostname,
+        facts.pid,
+        facts.queues,
+        facts.types,
+        facts.concurrency,
+        facts.mode,
+        facts.version,
+    )
+    return number
+
+
+async def beat_worker(db: Db, worker: int, *, draining: bool = False) -> WorkerCommand | None:
+    """Say that the worker lives; return what is asked of it, None when its row is gone."""
+    command = await db.fetchval(_BEAT, worker, draining)
+    return WorkerCommand(command) if command else None
+
+
+async def deregister_worker(db: Db, worker: int) -> None:
+    """Remove a worker that ended."""
+    await db.execute(_DEREGISTER, worker)
+
+
+async def list_workers(db: Db) -> list[Worker]:
+    """Return all registered workers by id."""
+    return [rows.worker(row) for row in await db.fetch(_LIST)]
+
+
+async def command_worker(db: Db, worker_id: str, command: WorkerCommand) -> bool:
+    """Ask a worker to drain or shut down; False when there is no such worker."""
+    return await db.fetchval(_COMMAND, worker_id, command) is not None
+
+
+async def mark_offline_workers(db: Db, timeout_s: float) -> int:
+    """Show workers as OFFLINE that had no beat for ``timeout_s`` seconds; return how many."""
+    return len(await db.fetch(_MARK_OFFLINE, timeout_s))
+
+
+async def prune_workers(db: Db, age_s: float = 86_400.0) -> int:
+    """Remove workers OFFLINE with no beat for ``age_s`` seconds; return how many."""
+    return len(await db.fetch(_PRUNE, age_s))
+
+
+async def prune_worker_names(db: Db, age_s: float) -> int:
+    """Forget names of workers not seen for ``age_s`` seconds; return how many."""
+    return len(await db.fetch(_PRUNE_NAMES, age_s))
