@@ -58,7 +58,9 @@ def _generate(out: Path) -> None:
         f"--plugin=protoc-gen-mypy_grpc={_tool('protoc-gen-mypy_grpc')}",
         *sorted(str(path.relative_to(PROTO)) for path in PROTO.rglob("*.proto")),
     ]
-    subprocess.run(command, cwd=PROTO, check=True)
+    made = subprocess.run(command, cwd=PROTO, capture_output=True, text=True, check=False)
+    if made.returncode:
+        sys.exit(made.stderr)
     _drop_empty_services(out / PACKAGE)
 
 

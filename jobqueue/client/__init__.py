@@ -1,4 +1,50 @@
 """The public gRPC client.
 
-One typed way in for applications and for jq-ctl, free of every server dependency.
+One typed way in for applications and for jq-ctl, free of every server dependency. What is not
+I/O is written once: ``calls`` builds requests and reads answers, ``faults`` turns a failed call
+into one of ``jobqueue.errors``, ``follow`` decides how a watcher goes on. ``Client`` and
+``AsyncClient`` only send.
 """
+
+from jobqueue.client.aio import AsyncClient
+from jobqueue.client.batches import batches
+from jobqueue.client.policy import PolicyFields
+from jobqueue.client.results import (
+    CancelOutcome,
+    ComponentStatus,
+    JobPage,
+    SystemStatus,
+    UnhandledType,
+    Version,
+)
+from jobqueue.client.sync import Client
+from jobqueue.client.transport import Tls
+from jobqueue.domain.job import Job, JobEvent, JobFilter, JobSpec, Submitted
+from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
+from jobqueue.domain.state import JobStatus, Reason
+from jobqueue.domain.worker import Worker
+
+__all__ = [
+    "AsyncClient",
+    "CancelOutcome",
+    "Client",
+    "ComponentStatus",
+    "Job",
+    "JobEvent",
+    "JobFilter",
+    "JobPage",
+    "JobSpec",
+    "JobStatus",
+    "PolicyFields",
+    "Queue",
+    "QueuePolicy",
+    "QueueStats",
+    "Reason",
+    "Submitted",
+    "SystemStatus",
+    "Tls",
+    "UnhandledType",
+    "Version",
+    "Worker",
+    "batches",
+]

@@ -1,0 +1,89 @@
+"""How a watcher goes on: what is news, what ends it, how long to pause. No I/O.
+
+Each round asks for the job, then opens a stream of its changes. A round therefore works as a poll
+where streams do not get through, and a change that falls between two streams is not missed.
+"""
+
+import random
+import time
+from collections.abc import Callable
+
+from jobqueue.domain.job import Job
+from jobqueue.errors import (
+    DeadlineExceeded,
+    Internal,
+    JobQueueError,
+    ResourceExhausted,
+    Unavailable,
+)
+
+STREAM_S = 60.0
+"""A stream is opened anew after this, so that a dead connection is noticed without pings."""
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+_PASSING = (Unavailable, DeadlineExceeded, ResourceExhausted, Internal)
+
+
+class Follow:
+    """The course of one watch over one job, from the first answer to the terminal status."""
+
+    def __init__(
+        self, job_id: str, timeout_s: float | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Start the time; ``timeout_s`` None never ends."""
+        self.job_id = job_id
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._started = clock()
+        self._job: Job | None = None
+        self._quiet_rounds = 0
+
+    def finished(self) -> bool:
+        """True once the job was seen in a terminal status."""
+        return self._job is not None and self._job.status.terminal
+
+    def is_news(self, job: Job) -> bool:
+        """Remember the job; True when it differs from what was seen last."""
+        news = job != self._job
+        self._job = job
+        if news:
+            self._quiet_rounds = 0
+        return news
+
+    def call_s(self, seconds: float | None) -> float:
+        """Return the bound of one call: ``seconds``, or what is left when that is less."""
+        return min(self._left(), float("inf") if seconds is None else seconds)
+
+    def stream_s(self) -> float:
+        """Return the bound of one stream."""
+        return min(self._left(), STREAM_S)
+
+    def pause_s(self, error: JobQueueError | None) -> float:
+        """Return how long to wait before the next round.
+
+        Raises ``error`` when going on is no use: it will not pass, or there never was an answer.
+        Raises DeadlineExceeded with the reason WAIT_TIMEOUT when the time is over.
+        """
+        if error is not None and not self._passes(error):
+            raise error
+        left = self._left()
+        pause = min(_FIRST_PAUSE_S * 2.0 ** min(self._quiet_rounds, 10), _LONGEST_PAUSE_S)
+        self._quiet_rounds += 1
+        return min(pause * random.uniform(0.8, 1.0), left)  # noqa: S311 - spreads load only
+
+    def _passes(self, error: JobQueueError) -> bool:
+        if self._job is None or error.reason == "UNREADABLE_ANSWER":
+            return False
+        return isinstance(error, _PASSING)
+
+    def _left(self) -> float:
+        """Return the seconds that are left. Raises when there are none."""
+        if self._timeout_s is None:
+            return float("inf")
+        left = self._started + self._timeout_s - self._clock()
+        if left <= 0 and self._job is not None:
+            message = (
+                f"job {self.job_id} is still {self._job.status} after {self._timeout_s:g} seconds"
+            )
+            raise DeadlineExceeded(message, reason="WAIT_TIMEOUT")
+        return max(left, 0.001)

@@ -1,0 +1,275 @@
+"""The client for programs without an event loop."""
+
+import time
+from collections.abc import Generator, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+from uuid import UUID
+
+import grpc
+
+from jobqueue.client import admin_calls, calls
+from jobqueue.client.calls import MAX_PAGE, Call
+from jobqueue.client.faults import translate
+from jobqueue.client.follow import Follow
+from jobqueue.client.policy import PolicyFields
+from jobqueue.client.results import CancelOutcome, JobPage, SystemStatus, Version
+from jobqueue.client.transport import (
+    DEFAULT_ADDRESS,
+    DEFAULT_TIMEOUT_S,
+    Route,
+    Tls,
+    channel_options,
+    credentials,
+)
+from jobqueue.domain.job import Job, JobEvent, JobFilter, JobSpec, Submitted
+from jobqueue.domain.queue import Queue, QueueStats
+from jobqueue.domain.worker import Worker
+from jobqueue.errors import JobQueueError
+from jobqueue.v1.admin_service_pb2_grpc import AdminServiceStub
+from jobqueue.v1.job_service_pb2_grpc import JobServiceStub
+
+T = TypeVar("T")
+
+
+class Client:
+    """Submits jobs, follows them and administers queues and workers, over one connection.
+
+    Threads may share it. Every method raises ``jobqueue.errors``. A call may take ``timeout_s``
+    seconds (``math.inf``: no end); calls that mean the same when repeated are repeated while the
+    server cannot be reached, within that time. A submission names itself, so repeating it never
+    makes a second job.
+    """
+
+    def __init__(
+        self,
+        address: str = DEFAULT_ADDRESS,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        tls: Tls | None = None,
+        api_key: str | None = None,
+    ) -> None:
+        """Connect at the first call. Raises InvalidArgument for arguments that cannot work."""
+        self._route = Route(address, timeout_s, tls, api_key)
+        self._channel = _open(self._route)
+        self._stubs: dict[str, Any] = {
+            "JobService": JobServiceStub(self._channel),
+            "AdminService": AdminServiceStub(self._channel),
+        }
+
+    def close(self) -> None:
+        """End the connection and what is under way on it."""
+        self._channel.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # ------------------------------------------------------------------------------------- jobs
+
+    def submit(self, spec: JobSpec, *, timeout_s: float | None = None) -> Submitted:
+        """Store one job. NotFound: no such queue; AlreadyExists: key with other content."""
+        return self._run(calls.submit(spec), timeout_s)
+
+    def submit_many(
+        self, specs: Sequence[JobSpec], *, timeout_s: float | None = None
+    ) -> tuple[Submitted, ...]:
+        """Store all of the jobs or none; answers in the order of ``specs``.
+
+        At most 10,000 jobs and 32 MiB of payloads; ``batches`` cuts more into pieces.
+        """
+        return self._run(calls.submit_many(specs), timeout_s)
+
+    def get(self, job_id: UUID | str, *, timeout_s: float | None = None) -> Job:
+        """Return the job as it is now."""
+        return self._run(calls.get(job_id), timeout_s)
+
+    def wait(self, job_id: UUID | str, *, timeout_s: float | None = None) -> Job:
+        """Return the job once it is DONE or DEAD_LETTERED.
+
+        ``timeout_s`` bounds the whole wait (None: no bound); then DeadlineExceeded is raised,
+        with the reason WAIT_TIMEOUT. An outage of the server after its first answer is sat out.
+        """
+        *_, last = self.watch(job_id, timeout_s=timeout_s)
+        return last
+
+    def watch(self, job_id: UUID | str, *, timeout_s: float | None = None) -> Iterator[Job]:
+        """Yield the job now and after every change, until it is terminal; see ``wait``."""
+        follow = Follow(calls.job_text(job_id), timeout_s)
+        while not follow.finished():
+            error: JobQueueError | None = None
+            try:
+                yield from self._round(follow)
+            except JobQueueError as caught:
+                error = caught
+            if not follow.finished():
+                time.sleep(follow.pause_s(error))
+
+    def list(
+        self, job_filter: JobFilter | None = None, *, page_size: int = MAX_PAGE
+    ) -> Iterator[Job]:
+        """Yield all matching jobs, newest first, without payloads and results.
+
+        Pages are fetched as they are needed and never skip or repeat a job.
+        """
+        token = ""
+        while True:
+            page = self.list_page(job_filter, page_size=page_size, page_token=token)
+            yield from page.jobs
+            token = page.next_page_token
+            if not token:
+                return
+
+    def list_page(
+        self,
+        job_filter: JobFilter | None = None,
+        *,
+        page_size: int = 50,
+        page_token: str = "",
+        timeout_s: float | None = None,
+    ) -> JobPage:
+        """Return one page (1 to 1000 jobs); the token comes from the page before."""
+        call = calls.list_page(job_filter or JobFilter(), page_size, page_token)
+        return self._run(call, timeout_s)
+
+    def events(self, job_id: UUID | str, *, timeout_s: float | None = None) -> tuple[JobEvent, ...]:
+        """Return the transitions of the job, in order."""
+        return self._run(calls.events(job_id), timeout_s)
+
+    def cancel(
+        self, job_id: UUID | str, *, running: bool = False, timeout_s: float | None = None
+    ) -> CancelOutcome:
+        """Cancel a job that has not started; a running one only with ``running``.
+
+        Raises FailedPrecondition when it runs and ``running`` is not set, or when it has ended.
+        """
+        return self._run(calls.cancel(job_id, running=running), timeout_s)
+
+    def retry(self, job_id: UUID | str, *, timeout_s: float | None = None) -> Job:
+        """Make a FAILED or DEAD_LETTERED job PENDING again, its counters at zero."""
+        return self._run(calls.retry(job_id), timeout_s)
+
+    def delete(self, job_id: UUID | str, *, timeout_s: float | None = None) -> None:
+        """Delete a DONE or DEAD_LETTERED job; frees its idempotency key."""
+        self._run(calls.delete(job_id), timeout_s)
+
+    # ----------------------------------------------------------------------------------- queues
+
+    def create_queue(
+        self, name: str, *, timeout_s: float | None = None, **policy: Unpack[PolicyFields]
+    ) -> Queue:
+        """Make a queue; what is not said takes the server's defaults."""
+        return self._run(admin_calls.create_queue(name, policy), timeout_s)
+
+    def update_queue(
+        self, name: str, *, timeout_s: float | None = None, **policy: Unpack[PolicyFields]
+    ) -> Queue:
+        """Set what is said, clear what is None, leave the rest."""
+        return self._run(admin_calls.update_queue(name, policy), timeout_s)
+
+    def get_queue(self, name: str, *, timeout_s: float | None = None) -> Queue:
+        """Return one queue."""
+        return self._run(admin_calls.get_queue(name), timeout_s)
+
+    def list_queues(self, *, timeout_s: float | None = None) -> tuple[Queue, ...]:
+        """Return all queues by name."""
+        return self._run(admin_calls.list_queues(), timeout_s)
+
+    def delete_queue(
+        self, name: str, *, force: bool = False, timeout_s: float | None = None
+    ) -> int:
+        """Delete a queue; return how many jobs were cancelled for it.
+
+        Raises FailedPrecondition when jobs are in it and ``force`` is not set. With ``force`` the
+        answer comes when none is left, so give it the time that its running jobs may need to stop.
+        """
+        return self._run(admin_calls.delete_queue(name, force=force), timeout_s)
+
+    def pause_queue(self, name: str, *, timeout_s: float | None = None) -> Queue:
+        """Stop claims from a queue; submissions go on."""
+        return self._run(admin_calls.pause_queue(name), timeout_s)
+
+    def resume_queue(self, name: str, *, timeout_s: float | None = None) -> Queue:
+        """Let claims go on."""
+        return self._run(admin_calls.resume_queue(name), timeout_s)
+
+    def queue_stats(
+        self,
+        queue: str | None = None,
+        *,
+        window_s: float | None = None,
+        timeout_s: float | None = None,
+    ) -> tuple[QueueStats, ...]:
+        """Return the figures of one queue or of all; the window is one hour unless said."""
+        return self._run(admin_calls.queue_stats(queue, window_s), timeout_s)
+
+    # --------------------------------------------------------------------- workers and the system
+
+    def list_workers(self, *, timeout_s: float | None = None) -> tuple[Worker, ...]:
+        """Return all registered workers by id."""
+        return self._run(admin_calls.list_workers(), timeout_s)
+
+    def drain_worker(self, worker_id: str, *, timeout_s: float | None = None) -> None:
+        """Let a worker finish what it runs and claim nothing more."""
+        self._run(admin_calls.drain_worker(worker_id), timeout_s)
+
+    def shutdown_worker(self, worker_id: str, *, timeout_s: float | None = None) -> None:
+        """Drain a worker, then end it."""
+        self._run(admin_calls.shutdown_worker(worker_id), timeout_s)
+
+    def status(self, *, timeout_s: float | None = None) -> SystemStatus:
+        """Return how server, database, queues and workers are."""
+        return self._run(admin_calls.status(), timeout_s)
+
+    def version(self, *, timeout_s: float | None = None) -> Version:
+        """Return version and commit of the server."""
+        return self._run(admin_calls.version(), timeout_s)
+
+    # ------------------------------------------------------------------------------------- sending
+
+    def _run(self, call: Call[T], timeout_s: float | None) -> T:
+        seconds, metadata = self._route.deadline(timeout_s), self._route.metadata()
+        method = getattr(self._stubs[call.service], call.method)
+        try:
+            answer = method(call.request, timeout=seconds, metadata=metadata)
+        except grpc.RpcError as error:
+            raise translate(error, self._route.address) from error
+        return call.read(answer)
+
+    def _stream(self, call: Call[T], seconds: float) -> Generator[T, None, None]:
+        method = getattr(self._stubs[call.service], call.method)
+        stream = method(call.request, timeout=seconds, metadata=self._route.metadata())
+        try:
+            for answer in stream:
+                yield call.read(answer)
+        except grpc.RpcError as error:
+            raise translate(error, self._route.address) from error
+        finally:
+            stream.cancel()
+
+    def _round(self, follow: Follow) -> Iterator[Job]:
+        """Ask for the job, then for its changes, as long as one stream lasts."""
+        job = self._run(calls.get(follow.job_id), follow.call_s(self._route.timeout_s))
+        if follow.is_news(job):
+            yield job
+        if follow.finished():
+            return
+        for job in self._stream(calls.watch(follow.job_id), follow.stream_s()):
+            if follow.is_news(job):
+                yield job
+            if follow.finished():
+                return
+
+
+def _open(route: Route) -> grpc.Channel:
+    options = channel_options(route.address)
+    if route.tls is None:
+        return grpc.insecure_channel(route.address, options)
+    return grpc.secure_channel(route.address, credentials(route.tls), options)

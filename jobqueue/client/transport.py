@@ -1,0 +1,152 @@
+"""How calls travel: address, credentials, message limits, retries. The same for both clients."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import grpc
+
+from jobqueue.domain.limits import Limits
+from jobqueue.errors import FieldViolation, InvalidArgument
+
+DEFAULT_ADDRESS = "localhost:50051"
+DEFAULT_TIMEOUT_S = 10.0
+
+_JOBS, _ADMIN = "jobqueue.v1.JobService", "jobqueue.v1.AdminService"
+
+_REPEATABLE = {
+    # Submissions are repeatable because every request names itself (request_id).
+    _JOBS: ("SubmitJob", "SubmitJobs", "GetJob", "ListJobs", "ListJobEvents"),
+    _ADMIN: (
+        "UpdateQueue",
+        "GetQueue",
+        "ListQueues",
+        "PauseQueue",
+        "ResumeQueue",
+        "GetQueueStats",
+        "ListWorkers",
+        "DrainWorker",
+        "ShutdownWorker",
+        "GetSystemStatus",
+        "GetVersion",
+    ),
+}
+"""Calls that mean the same when sent twice. Cancel, retry, delete and create do not: their second
+answer would be an error although the first did its work."""
+
+_RETRY_POLICY = {
+    "maxAttempts": 5,
+    "initialBackoff": "0.1s",
+    "maxBackoff": "1s",
+    "backoffMultiplier": 2,
+    "retryableStatusCodes": ["UNAVAILABLE"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files (PEM) for an encrypted connection.
+
+    ``ca`` None: the system's roots. ``cert`` and ``key`` prove who the client is; both or none.
+    """
+
+    ca: Path | str | None = None
+    cert: Path | str | None = None
+    key: Path | str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """Where to and as whom: everything a client is made with."""
+
+    address: str = DEFAULT_ADDRESS
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    tls: Tls | None = None
+    api_key: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raise InvalidArgument for what can never work."""
+        if not self.address.strip():
+            raise InvalidArgument([FieldViolation("address", "must not be empty")])
+        check_timeout(self.timeout_s)
+        if self.api_key is not None and not self._sendable(self.api_key):
+            fault = "must be printable ASCII without spaces"
+            raise InvalidArgument([FieldViolation("api_key", fault)])
+
+    def metadata(self) -> Sequence[tuple[str, str]]:
+        """Return what goes with every call."""
+        return [("authorization", f"Bearer {self.api_key}")] if self.api_key else []
+
+    def deadline(self, timeout_s: float | None) -> float | None:
+        """Return the seconds one call may take: as said, else the default; None: no end."""
+        seconds = self.timeout_s if timeout_s is None else check_timeout(timeout_s)
+        return None if math.isinf(seconds) else seconds
+
+    @staticmethod
+    def _sendable(key: str) -> bool:
+        return key.isascii() and key.isprintable() and " " not in key
+
+
+def check_timeout(seconds: float) -> float:
+    """Return ``seconds``; raise InvalidArgument unless it is a positive number."""
+    if not seconds > 0:
+        raise InvalidArgument([FieldViolation("timeout", "must be more than 0 seconds")])
+    return seconds
+
+
+def credentials(tls: Tls) -> grpc.ChannelCredentials:
+    """Read the files. Raises InvalidArgument naming the one that is missing or unreadable."""
+    if (tls.cert is None) != (tls.key is None):
+        fault = "certificate and key must be given together"
+        raise InvalidArgument([FieldViolation("tls", fault)])
+    return grpc.ssl_channel_credentials(
+        root_certificates=_read("tls.ca", tls.ca),
+        private_key=_read("tls.key", tls.key),
+        certificate_chain=_read("tls.cert", tls.cert),
+    )
+
+
+def _read(field: str, path: Path | str | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        fault = f"cannot read {path}: {error.strerror}"
+        raise InvalidArgument([FieldViolation(field, fault)]) from error
+
+
+def channel_options(address: str) -> list[tuple[str, int | str]]:
+    """Return the options of a channel, for both kinds of it."""
+    size = Limits().message_bytes
+    options: list[tuple[str, int | str]] = [
+        ("grpc.max_send_message_length", size),
+        ("grpc.max_receive_message_length", size),
+        # A message over the buffer is sent once and never again; the default is 256 KiB.
+        ("grpc.per_rpc_retry_buffer_size", size),
+        ("grpc.service_config", json.dumps(_service_config())),
+    ]
+    if _is_loopback(address):
+        # A proxy for the outside cannot reach this machine's own loopback.
+        options.append(("grpc.enable_http_proxy", 0))
+    return options
+
+
+def _service_config() -> dict[str, object]:
+    names = [
+        {"service": service, "method": method}
+        for service, methods in _REPEATABLE.items()
+        for method in methods
+    ]
+    return {"methodConfig": [{"name": names, "retryPolicy": _RETRY_POLICY}]}
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        host = urlsplit(f"//{address}").hostname or ""
+    except ValueError:
+        return False
+    return host in {"localhost", "::1"} or host.startswith("127.")
