@@ -32,12 +32,20 @@ class MigrationsAndCommit(BuildHookInterface[Any]):
             include[str(root / "alembic")] = "jobqueue/_alembic"
             include[str(root / "alembic.ini")] = "jobqueue/_alembic/alembic.ini"
 
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Remove the scratch file again."""
+        del version, build_data, artifact_path
+        self._scratch.unlink(missing_ok=True)
+
+    @property
+    def _scratch(self) -> Path:
+        return Path(self.directory) / ".commit"
+
     def _write_commit(self, root: Path) -> Path:
-        """Write the commit to a scratch file outside the tree and name it."""
-        scratch = Path(self.directory) / ".commit"
-        scratch.parent.mkdir(parents=True, exist_ok=True)
-        scratch.write_text(_commit_of(root) + "\n", encoding="ascii")
-        return scratch
+        """Write the commit to a scratch file beside what is built, and name it."""
+        self._scratch.parent.mkdir(parents=True, exist_ok=True)
+        self._scratch.write_text(_commit_of(root) + "\n", encoding="ascii")
+        return self._scratch
 
 
 def _commit_of(root: Path) -> str:

@@ -1,0 +1,92 @@
+# Everything a developer or a build machine runs. Needs only make and Python 3.11 or newer:
+# each target sets up .venv first, and a set-up that is done costs nothing.
+
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+# Extra arguments for pytest: make test-unit ARGS="-k lease -x"
+ARGS ?=
+# Tests run in this many processes, each with a PostgreSQL of its own.
+JOBS ?= auto
+# Branch coverage, in percent, that each of these rooms must reach (.ci/run; 0 switches it off).
+COVERAGE_GATE ?= 0
+COVERAGE_ROOMS := domain config store lease reaper
+
+PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
+
+.DEFAULT_GOAL := help
+.PHONY: help setup proto proto-check lint format typecheck contracts check \
+        test test-unit test-integration test-e2e coverage demo clean
+
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## Create .venv and install everything into it
+
+$(READY): pyproject.toml
+	@set -e; for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python; do \
+		if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
+			>/dev/null 2>&1; then found="$$candidate"; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+		echo "make: no Python 3.11 or newer with the venv module was found." >&2; \
+		echo "      Install one, or name it: make PYTHON=/path/to/python3 $(MAKECMDGOALS)" >&2; \
+		exit 1; \
+	fi; \
+	if [ ! -x $(BIN)/python ]; then \
+		echo "Creating $(VENV) with $$("$$found" --version)"; "$$found" -m venv $(VENV); \
+	fi
+	@echo "Installing jobqueue and its tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,embedded]'
+	@touch $@
+
+proto: $(READY) ## Generate jobqueue/v1 from proto/
+	$(BIN)/python -m tools.generate_protos
+
+proto-check: $(READY) ## Lint the protos and compare the generated code with them
+	$(BIN)/python -m tools.generate_protos --check
+
+lint: $(READY) ## Check style and formatting
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(READY) ## Format, and fix what can be fixed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+typecheck: $(READY) ## Check types
+	$(BIN)/mypy
+
+contracts: $(READY) ## Check that imports point down
+	$(BIN)/lint-imports
+
+check: lint typecheck contracts proto-check ## All checks that run no test
+
+test: $(READY) ## Run every test, with real PostgreSQL
+	$(PYTEST) $(ARGS)
+
+test-unit: $(READY) ## Run the tests that need no service
+	$(BIN)/pytest tests/unit $(ARGS)
+
+test-integration: $(READY) ## Run the tests on PostgreSQL: statements, races, programs
+	$(PYTEST) tests/store tests/races tests/process $(ARGS)
+
+test-e2e: $(READY) ## Run the tests that use the product as an operator does
+	$(PYTEST) tests/e2e $(ARGS)
+
+coverage: $(READY) ## Run every test and require COVERAGE_GATE percent of each COVERAGE_ROOMS
+	$(PYTEST) --cov --cov-report= $(ARGS)
+	@failed=; for room in $(COVERAGE_ROOMS); do \
+		$(BIN)/coverage report --skip-covered --fail-under=$(COVERAGE_GATE) \
+			--include="jobqueue/$$room/*" || failed="$$failed $$room"; \
+	done; \
+	if [ -n "$$failed" ]; then echo "below $(COVERAGE_GATE) %:$$failed" >&2; exit 1; fi
+
+demo: $(READY) ## Run the whole product on this machine, to a visible end
+	@$(BIN)/python -m examples.demo $(ARGS)
+
+clean: ## Remove .venv and whatever was built or cached
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .demo \
+		.import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
