@@ -75,6 +75,7 @@ class ExpiredLease:
 
     lease: Lease
     charge: Charge
+    queue: str
     running: bool
     worker_id: str | None
     overdue_s: float
@@ -196,6 +197,7 @@ def _expired(row: rows.Row) -> ExpiredLease:
     return ExpiredLease(
         Lease(row["job"], row["token"]),
         rows.charge(row),
+        row["queue"],
         row["running"],
         row["worker_id"],
         row["overdue_s"],

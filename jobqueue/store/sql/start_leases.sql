@@ -1,5 +1,6 @@
 -- ASSIGNED→RUNNING for prefetched jobs, with a fresh lease; the TTL no longer applies after it.
--- One whose TTL is over is dead-lettered instead. Answers started, expired or lost, one row each.
+-- One whose TTL is over is dead-lettered instead. Answers started, expired or lost, one row each;
+-- started also for one that was started by an earlier try whose answer was lost.
 -- Waits for rows that its own worker's renewal holds; it can close no cycle, because one
 -- worker's starts and settles never name the same job.
 -- $1 ids bigint[], $2 tokens bigint[] · $3 worker int · $4 lease seconds float8
@@ -48,5 +49,7 @@ WITH i AS (
 )
 SELECT i.id AS job, i.token,
        CASE WHEN u.id IS NOT NULL THEN 'started' WHEN x.id IS NOT NULL THEN 'expired'
-            ELSE 'lost' END AS state
+            WHEN EXISTS (SELECT FROM jobqueue.leases y WHERE y.id = i.id AND y.token = i.token
+                                                     AND y.worker_id = $3::int AND y.running)
+            THEN 'started' ELSE 'lost' END AS state
 FROM i LEFT JOIN u ON u.id = i.id LEFT JOIN x ON x.id = i.id;

@@ -1,0 +1,174 @@
+"""Takes jobs: which queues, in which order, how many (R-3.15, R-4.1)."""
+
+from collections.abc import Iterable, Sequence
+
+from jobqueue.domain.lease import LeasedJob
+from jobqueue.lease.probes import ProbePlan
+from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
+from jobqueue.store.leases import Probe, claim_jobs, lock_queue
+from jobqueue.store.pool import Connection
+from jobqueue.store.queues import QueueServing, list_queue_serving
+
+SERVING_AGE_S = 5.0
+"""Weights, limits and pauses may be this old. The claim statement itself refuses paused queues
+and queues with a limit, so stale facts cost time, never a promise."""
+
+_FIRST_WAIT_S, _FULL_WAIT_S, _EMPTY_WAIT_S = 0.05, 2.5, 10.0
+
+
+class LimitPace:
+    """How often a queue with max_running is asked: each time costs a transaction of its own.
+
+    A queue that had no room or no job is left alone for a while that doubles: up to 2.5 s when it
+    was full, as a worker elsewhere may make room and nothing tells us; up to 10 s when it was
+    empty, as a new job is announced. A hint, or an own job that ended, ends the wait.
+    """
+
+    def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        self._due: dict[str, float] = {}
+        self._waits: dict[str, float] = {}
+
+    def is_due(self, queue: str) -> bool:
+        """Return whether to ask it now."""
+        return self._clock.monotonic() >= self._due.get(queue, 0.0)
+
+    def gave_nothing(self, queue: str, *, full: bool) -> None:
+        """Wait longer before the next time."""
+        wait = self._waits.get(queue, _FIRST_WAIT_S)
+        self._due[queue] = self._clock.monotonic() + wait
+        self._waits[queue] = min(wait * 2, _FULL_WAIT_S if full else _EMPTY_WAIT_S)
+
+    def hurry(self, queue: str) -> None:
+        """Ask it with the next claim."""
+        self._due.pop(queue, None)
+        self._waits.pop(queue, None)
+
+
+class Claimer:
+    """Claims for one worker process. Not concurrent: one claim at a time."""
+
+    def __init__(
+        self,
+        queues: Sequence[str],
+        plan: ProbePlan,
+        lease_s: float,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self._clock = clock
+        self._names = tuple(dict.fromkeys(queues))
+        self._plan = plan
+        self._lease_s = lease_s
+        self._serving: list[QueueServing] = []
+        self._serving_until = 0.0
+        self._rotation = 0
+        self._pace = LimitPace(clock)
+
+    def hint(self, queues: Iterable[str]) -> bool:
+        """Take note that these queues may have jobs; return whether we serve one of them."""
+        ours = set(queues).intersection(self._names)
+        usable = {queue.name for queue in self._serving if not queue.paused}
+        if ours - usable:  # it was paused or not there when we looked last
+            self._serving_until = 0.0
+        for queue in ours:
+            self._pace.hurry(queue)
+        return bool(ours)
+
+    def job_ended(self, queue: str) -> None:
+        """Take note that a job of ours no longer counts against its queue's limit."""
+        self._pace.hurry(queue)
+
+    async def claim(self, db: Connection, worker: int, n: int, *, running: bool) -> list[LeasedJob]:
+        """Take up to ``n`` jobs in one statement; in one transaction if limited queues are due."""
+        await self._refresh(db)
+        usable = [q for q in self._serving if not q.limited or self._pace.is_due(q.name)]
+        probes = self._plan.probes(usable, n, self._rotation)
+        self._rotation += 1
+        if not probes:
+            return []
+        call = _Call(db, worker, self._plan.types, self._lease_s, running=running)
+        limited = sorted(q.name for q in usable if q.limited and not q.paused)
+        if not limited:
+            return await call.take(probes, n, limited=False)
+        async with db.transaction():
+            rooms = {name: await _room(db, name) for name in limited}
+            jobs = await call.take_within(probes, n, dict(rooms))
+        self._note(rooms, jobs)
+        return jobs
+
+    async def _refresh(self, db: Connection) -> None:
+        if self._clock.monotonic() >= self._serving_until:
+            self._serving = await list_queue_serving(db, self._names)
+            self._serving_until = self._clock.monotonic() + SERVING_AGE_S
+
+    def _note(self, rooms: dict[str, int], jobs: list[LeasedJob]) -> None:
+        gave = {job.queue for job in jobs}
+        for queue, room in rooms.items():
+            if queue in gave:
+                self._pace.hurry(queue)
+            else:
+                self._pace.gave_nothing(queue, full=room <= 0)
+
+
+class _Call:
+    """One claim under way."""
+
+    def __init__(
+        self, db: Connection, worker: int, types: frozenset[str], lease_s: float, *, running: bool
+    ) -> None:
+        self._db = db
+        self._worker = worker
+        self._types = sorted(types)
+        self._lease_s = lease_s
+        self._running = running
+
+    async def take(self, probes: Sequence[Probe], n: int, *, limited: bool) -> list[LeasedJob]:
+        return await claim_jobs(
+            self._db,
+            worker=self._worker,
+            probes=probes,
+            n=n,
+            types=self._types,
+            lease_s=self._lease_s,
+            running=self._running,
+            limited=limited,
+        )
+
+    async def take_within(
+        self, probes: Sequence[Probe], n: int, rooms: dict[str, int]
+    ) -> list[LeasedJob]:
+        """Take up to ``n`` jobs, from no limited queue more than its room.
+
+        A statement cannot count while it takes, so each asks for no more jobs than the smallest
+        room: whatever mix comes, no limit is passed, and the order is exact. When a statement
+        came back full without a job of a limited queue, the rest comes from the others: the next
+        claim looks at the limited queues first again.
+        """
+        taken: list[LeasedJob] = []
+        while len(taken) < n:
+            left = n - len(taken)
+            probes = [p for p in probes if rooms.get(p.queue, left) > 0]
+            if not probes:
+                break
+            open_rooms = [room for room in rooms.values() if room > 0]
+            ask = min([left, *open_rooms])
+            jobs = await self.take(probes, ask, limited=True)
+            taken += jobs
+            if len(jobs) < ask:
+                break
+            from_limited = [job.queue for job in jobs if job.queue in rooms]
+            for queue in from_limited:
+                rooms[queue] -= 1
+            if not from_limited:
+                rooms.update(dict.fromkeys(rooms, 0))
+        return taken
+
+
+async def _room(db: Connection, queue: str) -> int:
+    """Lock the queue against other claims until commit; return how many more may run.
+
+    Queues are locked in the order of their names, so that two workers never wait in a circle.
+    A queue that is no longer limited was not locked: it is left to the next claim.
+    """
+    room = await lock_queue(db, queue)
+    return max((room.max_running or 0) - room.running, 0)

@@ -1,0 +1,240 @@
+"""What a keeper does for its worker, one loop a duty.
+
+Those that speak to the database share one connection; those that must not wait for it, trust and
+stall, never touch it.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+
+from jobqueue.domain.lease import Lease
+from jobqueue.domain.outcome import Released, decide
+from jobqueue.domain.worker import WorkerCommand, WorkerFacts
+from jobqueue.lease.book import Book
+from jobqueue.lease.hot import HotConnection
+from jobqueue.lease.messages import (
+    Cancel,
+    Command,
+    Lost,
+    Message,
+    Registered,
+    Renewed,
+    Unknown,
+)
+from jobqueue.lease.settings import LeaseSettings
+from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
+from jobqueue.runtime.service import Service
+from jobqueue.store import workers
+from jobqueue.store.leases import (
+    HeldLease,
+    Renewal,
+    list_cancelled_leases,
+    list_leases,
+    renew_leases,
+    settle_leases,
+)
+
+Tell = Callable[[Message], None]
+
+CLAIM_FLIGHT_S = 5.0
+"""A lease is a stranger only when its claim was sent at least this long ago."""
+
+_CANCEL_INTERVAL_S = 1.0
+_RECONCILE_INTERVAL_S = 30.0
+_RECONCILE_SHARE = 600
+"""Listing a worker's leases reads the whole table; it may take 1/600 of the time."""
+
+
+class Presence(Service):
+    """Registers the worker, beats, and hears what operators ask of it."""
+
+    def __init__(
+        self,
+        hot: HotConnection,
+        facts: WorkerFacts,
+        tell: Tell,
+        *,
+        interval_s: float,
+        worker: int | None,
+        draining: bool,
+    ) -> None:
+        super().__init__("keeper-presence", interval_s=interval_s)
+        self.worker = worker
+        self.draining = draining
+        self._hot = hot
+        self._facts = facts
+        self._tell = tell
+        self._heard = WorkerCommand.NONE
+
+    async def turn(self) -> float | None:
+        """Register when there is no row, else beat."""
+        command = await self._beat()
+        if command is None:
+            worker = await self._hot.run(lambda c: workers.register_worker(c, self._facts))
+            self.worker = worker
+            self._tell(Registered(worker))
+            return 0.0 if self.draining else None
+        if command not in (WorkerCommand.NONE, self._heard):
+            self._tell(Command(command))
+        self._heard = command
+        return None
+
+    async def _beat(self) -> WorkerCommand | None:
+        worker = self.worker
+        if worker is None:
+            return None
+        return await self._hot.run(lambda c: workers.beat_worker(c, worker, draining=self.draining))
+
+
+class Renewer(Service):
+    """Renews all leases of the worker in one statement."""
+
+    def __init__(
+        self,
+        hot: HotConnection,
+        book: Book,
+        presence: Presence,
+        settings: LeaseSettings,
+        tell: Tell,
+    ) -> None:
+        super().__init__("keeper-renewal", interval_s=settings.renew_interval_s, jitter=0.0)
+        self._hot = hot
+        self._book = book
+        self._presence = presence
+        self._lease_s = settings.lease_s
+        self._tell = tell
+
+    async def turn(self) -> float | None:
+        """Renew what is due; return when to look again."""
+        due, worker = self._book.due(), self._presence.worker
+        if due and worker is not None:
+            sent_at = time.monotonic()
+            renewals = await self._hot.run(
+                lambda c: renew_leases(c, worker=worker, leases=due, lease_s=self._lease_s)
+            )
+            self._note(renewals, sent_at)
+        return max(self._book.next_due_s(), 0.01)
+
+    def _note(self, renewals: Sequence[Renewal], sent_at: float) -> None:
+        renewed = tuple(r.lease for r in renewals if r.state == "renewed")
+        self._book.renewed(renewed, sent_at)
+        self._book.busy([r.lease for r in renewals if r.state == "busy"], sent_at)
+        lost = self._book.lost(r.lease for r in renewals if r.state == "lost")
+        cancelled = self._book.cancelled(r.lease for r in renewals if r.cancel_requested)
+        if renewed:
+            self._tell(Renewed(renewed, sent_at))
+        if lost:
+            self._tell(Lost(tuple(lost), "the database gave it to somebody else or ended it"))
+        if cancelled:
+            self._tell(Cancel(tuple(cancelled)))
+
+
+class CancelWatch(Service):
+    """Looks for cancel requests once a second, by primary key, while jobs run that long.
+
+    A renewal brings them too; this only makes an operator's wait shorter than its interval.
+    """
+
+    def __init__(self, hot: HotConnection, book: Book, tell: Tell) -> None:
+        super().__init__("keeper-cancels", interval_s=_CANCEL_INTERVAL_S)
+        self._hot = hot
+        self._book = book
+        self._tell = tell
+
+    async def turn(self) -> None:
+        """Ask about the leases held for more than a second, if there are any."""
+        watched = self._book.watched()
+        if not watched:
+            return
+        found = await self._hot.run(lambda c: list_cancelled_leases(c, watched))
+        cancelled = self._book.cancelled(found)
+        if cancelled:
+            self._tell(Cancel(tuple(cancelled)))
+
+
+class TrustWatch(Service):
+    """Gives leases up before the database does, when they could not be renewed."""
+
+    def __init__(self, book: Book, settings: LeaseSettings, tell: Tell) -> None:
+        super().__init__("keeper-trust", interval_s=min(settings.margin_s / 4, 1.0))
+        self._book = book
+        self._tell = tell
+
+    async def turn(self) -> None:
+        """Report what is no longer to be believed."""
+        lapsed = self._book.lapsed()
+        if lapsed:
+            self._tell(Lost(tuple(lapsed), "it could not be renewed in time"))
+
+
+class Reconciler(Service):
+    """Hands back leases that nobody holds: their claim was cut off before its answer came.
+
+    Uncharged: their jobs never ran.
+    """
+
+    def __init__(self, hot: HotConnection, book: Book, presence: Presence, tell: Tell) -> None:
+        super().__init__(
+            "keeper-reconcile", interval_s=_RECONCILE_INTERVAL_S, bound_s=20 * _RECONCILE_INTERVAL_S
+        )
+        self._hot = hot
+        self._book = book
+        self._presence = presence
+        self._tell = tell
+        self._asked: dict[Lease, HeldLease] = {}
+
+    async def turn(self) -> float | None:
+        """Ask the worker about leases in its name that it did not tell us to renew."""
+        worker = self._presence.worker
+        if worker is None:
+            return None
+        begun = time.monotonic()
+        listed = await self._hot.run(
+            lambda c: list_leases(c, worker=worker, older_than_s=CLAIM_FLIGHT_S)
+        )
+        cost_s = time.monotonic() - begun
+        by_lease = {held.lease: held for held in listed}
+        self._asked = {lease: by_lease[lease] for lease in self._book.strangers(by_lease)}
+        if self._asked:
+            self._tell(Unknown(tuple(self._asked)))
+        return max(_RECONCILE_INTERVAL_S, _RECONCILE_SHARE * cost_s)
+
+    async def hand_back(self, leases: Sequence[Lease]) -> None:
+        """Release those that the worker disowned."""
+        worker = self._presence.worker
+        known = [self._asked[lease] for lease in leases if lease in self._asked]
+        if worker is None or not known:
+            return
+        outcome = Released("its claim was cut off before the worker heard of it")
+        settlements = [decide(h.charge, outcome, crash_limit=1, jitter=0.0) for h in known]
+        await self._hot.run(lambda c: settle_leases(c, worker=worker, settlements=settlements))
+
+
+class StallWatch(Service):
+    """Kills a worker whose loop stands still, so that it does not hold its leases for ever.
+
+    Counts its own turns, not the clock: after the whole machine or this process stood still, the
+    worker gets its time again.
+    """
+
+    def __init__(self, parent: int, limit_s: float, clock: Clock = SYSTEM_CLOCK) -> None:
+        super().__init__("keeper-stall", interval_s=min(limit_s / 10, 1.0), jitter=0.0)
+        self._parent = parent
+        self._limit_s = limit_s
+        self._clock = clock
+        self._still_s = 0.0
+        self._last = clock.monotonic()
+
+    def beat(self) -> None:
+        """The worker's loop turned."""
+        self._still_s = 0.0
+
+    async def turn(self) -> None:
+        """Add up how long the worker has been still; kill it over the limit."""
+        now = self._clock.monotonic()
+        self._still_s += min(now - self._last, 2 * self.interval_s)
+        self._last = now
+        if self._still_s >= self._limit_s and os.getppid() == self._parent:
+            os.kill(self._parent, signal.SIGKILL)

@@ -1,0 +1,93 @@
+"""One connection that is always there, or being replaced.
+
+Claims, starts and settles of a worker share it, one at a time. Two connections would not make a
+worker faster (its statements are batches, and PostgreSQL spends the time), and each more would
+be one the database holds open for every worker process.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from jobqueue.errors import Aborted, DeadlineExceeded, Unavailable
+from jobqueue.store import pool
+from jobqueue.store.faults import is_transient, translated
+from jobqueue.store.pool import Connection
+
+T = TypeVar("T")
+
+TRANSIENT = (Unavailable, DeadlineExceeded, Aborted)
+"""Trying again may work; after the first two nothing is known about what a write did."""
+
+
+class HotConnection:
+    """Runs work on one connection, one piece at a time, each within ``timeout_s`` seconds.
+
+    A connection that failed in a way that leaves its state in doubt is cut, not closed: a peer
+    that is gone would never answer. ``on_reconnect`` hears of every connection but the first.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        name: str,
+        timeout_s: float,
+        connect_timeout_s: float,
+        pgbouncer: bool,
+        on_reconnect: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._dsn = dsn
+        self._name = name
+        self._timeout_s = timeout_s
+        self._connect_timeout_s = connect_timeout_s
+        self._pgbouncer = pgbouncer
+        self._on_reconnect = on_reconnect
+        self._lock = asyncio.Lock()
+        self._connection: Connection | None = None
+        self._connected_before = False
+
+    async def run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Return ``await work(connection)``.
+
+        Raises Unavailable when there is no connection, DeadlineExceeded when the work took too
+        long, and what the work raises.
+        """
+        async with self._lock:
+            with translated():
+                connection = await self._connected()
+                try:
+                    async with asyncio.timeout(self._timeout_s):
+                        return await work(connection)
+                except BaseException as error:
+                    self._doubt(connection, error)
+                    raise
+
+    async def close(self) -> None:
+        """Cut the connection; a later ``run`` opens a new one."""
+        async with self._lock:
+            self._cut()
+
+    async def _connected(self) -> Connection:
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await pool.connect(
+                self._dsn,
+                connect_timeout_s=self._connect_timeout_s,
+                pgbouncer=self._pgbouncer,
+                application_name=self._name,
+            )
+            if self._connected_before:
+                self._on_reconnect()
+            self._connected_before = True
+        return self._connection
+
+    def _doubt(self, connection: Connection, error: BaseException) -> None:
+        """Keep a connection only after an answer of a healthy server: an error of our input."""
+        unsure = not isinstance(error, Exception) or isinstance(error, TRANSIENT)
+        if connection.is_closed() or unsure or is_transient(error):
+            self._cut()
+
+    def _cut(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None and not connection.is_closed():
+            connection.terminate()

@@ -1,0 +1,260 @@
+"""The worker's side of its keeper process: starts it, tells it, hears it, replaces it."""
+
+import asyncio
+import math
+import os
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.domain.worker import WorkerCommand, WorkerFacts
+from jobqueue.errors import Unavailable
+from jobqueue.lease.messages import (
+    Beat,
+    Begin,
+    Cancel,
+    Command,
+    Deadline,
+    Decoder,
+    Disown,
+    Draining,
+    Drop,
+    Hold,
+    Logged,
+    Lost,
+    Message,
+    Reconcile,
+    Registered,
+    Renewed,
+    Unknown,
+    encode,
+)
+from jobqueue.lease.settings import LeaseSettings
+from jobqueue.runtime.log import get_logger
+from jobqueue.runtime.service import STOP_GRACE_S, Service
+
+_CHUNK = 65_536
+_LISTEN_S = 1.0
+_ERROR_LEVEL = 40
+_log = get_logger(__name__)
+
+
+class Listening(Protocol):
+    """Who is told what the keeper says; all calls come on the event loop."""
+
+    def renewed(self, jobs: Sequence[LeasedJob]) -> None:
+        """These were renewed."""
+
+    def lost(self, leases: Sequence[Lease], why: str) -> None:
+        """These are no longer renewed; ``why`` is for people."""
+
+    def cancelled(self, leases: Sequence[Lease]) -> None:
+        """An operator wants these to end."""
+
+    def commanded(self, command: WorkerCommand) -> None:
+        """An operator wants the worker to do this."""
+
+    def disowned(self, leases: Sequence[Lease]) -> Sequence[Lease]:
+        """Return those of ``leases`` that certainly nobody here holds or is about to hold."""
+
+
+@dataclass(slots=True)
+class _Held:
+    job: LeasedJob
+    proven_at: float
+    deadline: float = math.inf
+
+
+class Keeper(Service):
+    """Holds leases through a child process. Raises nothing when that dies: it is replaced.
+
+    The new one is told of every lease held and when each was last proven, so that a keeper that
+    is killed costs no lease as long as the next one starts in time.
+    """
+
+    def __init__(
+        self, dsn: str, settings: LeaseSettings, facts: WorkerFacts, listening: Listening
+    ) -> None:
+        super().__init__("keeper", interval_s=_LISTEN_S)
+        self._dsn = dsn
+        self._settings = settings
+        self._facts = facts
+        self._listening = listening
+        self._held: dict[Lease, _Held] = {}
+        self._dropped: list[Lease] = []
+        self._process: Process | None = None
+        self._decoder = Decoder()
+        self._worker: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._draining = False
+        self._closing = False
+        self._beat_at = -math.inf
+
+    @property
+    def pid(self) -> int | None:
+        """The keeper process that runs now."""
+        return self._process.pid if self._process else None
+
+    async def registered(self, timeout_s: float) -> int:
+        """Return the worker's number. Raises Unavailable when it has none within ``timeout_s``."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await asyncio.shield(self._worker)
+        except TimeoutError as error:
+            raise Unavailable("the worker could not be registered in time") from error
+
+    def job(self, lease: Lease) -> LeasedJob | None:
+        """Return the job held under ``lease``, None when it is not held."""
+        held = self._held.get(lease)
+        return held.job if held else None
+
+    def hold(self, jobs: Iterable[LeasedJob], proven_at: float) -> None:
+        """Renew the leases of ``jobs``, won by a statement sent at ``proven_at``."""
+        new = {job.lease: _Held(job, proven_at) for job in jobs}
+        self._held |= new
+        if new:
+            self._tell(Hold(tuple(new), proven_at))
+
+    def drop(self, lease: Lease) -> LeasedJob | None:
+        """Stop renewing ``lease``; return its job, None when it was not held.
+
+        Drops of one turn of the loop travel together.
+        """
+        held = self._held.pop(lease, None)
+        if held is None:
+            return None
+        if not self._dropped:
+            asyncio.get_running_loop().call_soon(self._tell_dropped)
+        self._dropped.append(lease)
+        return held.job
+
+    def set_deadline(self, lease: Lease, seconds: float) -> None:
+        """Do not renew ``lease`` after ``seconds`` from now."""
+        if held := self._held.get(lease):
+            held.deadline = time.monotonic() + seconds
+            self._tell(Deadline(lease, held.deadline))
+
+    def beat(self) -> None:
+        """Say that the worker's loop turned; most calls cost nothing."""
+        now = time.monotonic()
+        if now - self._beat_at >= min(self._settings.stall_limit_s / 20, 1.0):
+            self._beat_at = now
+            self._tell(Beat())
+
+    def drain(self) -> None:
+        """Show the worker as DRAINING from now on."""
+        self._draining = True
+        self._tell(Draining())
+
+    def reconcile(self) -> None:
+        """Look soon for leases of claims whose answer was lost."""
+        self._tell(Reconcile())
+
+    async def turn(self) -> float | None:
+        """Start the process when there is none; hear what it says."""
+        if self._closing:
+            return None
+        process = self._process or await self._spawn()
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(_LISTEN_S):
+                data = await process.stdout.read(_CHUNK)
+        except TimeoutError:
+            return 0.0
+        if not data and not self._closing:
+            raise RuntimeError(f"the keeper process ended with {await self._reap(process)}")
+        for message in self._decoder.feed(data):
+            self._hear(message)
+        return 0.0
+
+    async def stop(self, grace_s: float = STOP_GRACE_S) -> None:
+        """End the process by the end of its input; kill it when that takes too long."""
+        self._closing = True
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+        await super().stop(grace_s)
+
+    async def teardown(self) -> None:
+        """Leave no process behind."""
+        if self._process is not None:
+            await self._reap(self._process)
+
+    async def _spawn(self) -> Process:
+        self._give_up_lapsed()
+        self._decoder = Decoder()
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "jobqueue.lease.keeper_process",
+            str(os.getpid()),
+            stdin=PIPE,
+            stdout=PIPE,
+            # A signal to the worker's group is for the worker: while it drains it needs leases.
+            start_new_session=True,
+        )
+        worker = self._worker.result() if self._worker.done() else None
+        self._tell(Begin(self._dsn, self._settings, self._facts, worker, self._draining))
+        for lease, held in self._held.items():
+            self._tell(Hold((lease,), held.proven_at))
+            if held.deadline < math.inf:
+                self._tell(Deadline(lease, held.deadline))
+        return self._process
+
+    async def _reap(self, process: Process) -> int:
+        self._process = None
+        if process.stdin is not None:
+            process.stdin.close()
+        if process.returncode is None:
+            try:
+                async with asyncio.timeout(_LISTEN_S):
+                    return await process.wait()
+            except TimeoutError:
+                process.kill()
+        return await process.wait()
+
+    def _give_up_lapsed(self) -> None:
+        """Without a keeper nobody else does; this counts when none can be started for long."""
+        now = time.monotonic()
+        trusted = self._settings.trusted_until
+        lapsed = [k for k, held in self._held.items() if now >= trusted(held.proven_at)]
+        if lapsed:
+            self._listening.lost(lapsed, "there was no keeper to renew it")
+
+    def _hear(self, message: Message) -> None:
+        match message:
+            case Registered(worker):
+                if not self._worker.done():
+                    self._worker.set_result(worker)
+            case Renewed(leases, sent_at):
+                self._note_renewed(leases, sent_at)
+            case Lost(leases, why):
+                self._listening.lost(leases, why)
+            case Cancel(leases):
+                self._listening.cancelled(leases)
+            case Command(command):
+                self._listening.commanded(WorkerCommand(command))
+            case Unknown(leases):
+                if strangers := self._listening.disowned(leases):
+                    self._tell(Disown(tuple(strangers)))
+            case Logged(level, text, context):
+                write = _log.error if level >= _ERROR_LEVEL else _log.warning
+                write(text, **context)
+
+    def _note_renewed(self, leases: Sequence[Lease], sent_at: float) -> None:
+        held = [self._held[lease] for lease in leases if lease in self._held]
+        for one in held:
+            one.proven_at = sent_at
+        self._listening.renewed([one.job for one in held])
+
+    def _tell_dropped(self) -> None:
+        dropped, self._dropped = self._dropped, []
+        self._tell(Drop(tuple(dropped)))
+
+    def _tell(self, message: Message) -> None:
+        """Send one message without waiting; a keeper that is not there is told all when it is."""
+        process = self._process
+        if process is not None and process.stdin is not None and not process.stdin.is_closing():
+            process.stdin.write(encode(message))

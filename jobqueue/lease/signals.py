@@ -1,0 +1,49 @@
+"""What just happened to leases, for those who count and log it."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from jobqueue.domain.lease import Lease
+from jobqueue.runtime.signals import Signal
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseCount:
+    """So many leases of one queue."""
+
+    queue: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseLoss:
+    """A worker no longer holds a job it held; ``why`` is for people."""
+
+    lease: Lease
+    job_id: UUID
+    queue: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SettleRefused:
+    """The database refused an outcome for what it contains; it is recorded as a failure."""
+
+    lease: Lease
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
+class TakeoverSkipped:
+    """A lease could not be taken over and was passed by; the next sweep tries it again."""
+
+    lease: Lease
+    error: Exception
+
+
+LEASES_ACQUIRED: Signal[LeaseCount] = Signal("leases_acquired")
+LEASES_RENEWED: Signal[LeaseCount] = Signal("leases_renewed")
+LEASES_EXPIRED: Signal[LeaseCount] = Signal("leases_expired")
+LEASES_LOST: Signal[LeaseLoss] = Signal("leases_lost")
+SETTLE_REFUSED: Signal[SettleRefused] = Signal("settle_refused")
+TAKEOVER_SKIPPED: Signal[TakeoverSkipped] = Signal("takeover_skipped")
