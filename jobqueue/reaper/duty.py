@@ -1,0 +1,44 @@
+"""What all duties of the reaper share: a loop that works on one connection of the pool."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from jobqueue.runtime.service import Service
+from jobqueue.store.faults import translated
+from jobqueue.store.pool import Connection, Pool
+from jobqueue.store.wakeups import notify_queues
+
+T = TypeVar("T")
+
+STATEMENT_TIMEOUT_S = 30.0
+
+
+class Duty(Service):
+    """A loop with a pool. Every wait on the database is bounded, so that none ends the loop."""
+
+    def __init__(
+        self,
+        name: str,
+        pool: Pool,
+        *,
+        interval_s: float,
+        timeout_s: float = STATEMENT_TIMEOUT_S,
+    ) -> None:
+        super().__init__(name, interval_s=interval_s, bound_s=2 * interval_s + timeout_s)
+        self._pool = pool
+        self._timeout_s = timeout_s
+
+    async def work(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Lend a connection to ``work``. Raises our errors, DeadlineExceeded after too long."""
+        with translated():
+            async with (
+                asyncio.timeout(self._timeout_s),
+                self._pool.acquire() as connection,
+            ):
+                return await work(connection)
+
+    async def announce(self, queues: frozenset[str]) -> None:
+        """Wake the idle workers of these queues; call it after the commit."""
+        if queues:
+            await self.work(lambda c: notify_queues(c, queues))

@@ -1,0 +1,128 @@
+"""What keeps the tables small and the figures true (R-3.7, R-3.17, R-4.5, R-5.1, R-5.2).
+
+Nothing here ends or starts a job but the cancelling of jobs whose queue was deleted.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from jobqueue.reaper.duty import Duty
+from jobqueue.runtime.service import Service
+from jobqueue.store.pool import Connection, Pool
+from jobqueue.store.queues import cancel_queue_jobs
+from jobqueue.store.upkeep import (
+    drop_partitions,
+    ensure_partitions,
+    prune_jobs,
+    prune_minutes,
+    roll_stats,
+    seal_partitions,
+)
+from jobqueue.store.workers import mark_offline_workers, prune_worker_names, prune_workers
+
+_HOUR_S = 3_600.0
+_OFFLINE_KEPT_S = 86_400.0
+_MINUTES_KEPT_S = 7 * 86_400.0
+_SWEEP_TIMEOUT_S = 600.0
+"""Detaching a partition waits for every older transaction; it stops nobody meanwhile."""
+
+
+class WorkerUpkeep(Duty):
+    """Shows silent workers as OFFLINE and removes those that stay so."""
+
+    def __init__(self, pool: Pool, *, heartbeat_timeout_s: float = 30.0) -> None:
+        super().__init__("upkeep-workers", pool, interval_s=min(heartbeat_timeout_s / 4, 5.0))
+        self._heartbeat_timeout_s = heartbeat_timeout_s
+
+    async def turn(self) -> None:
+        """Mark and prune."""
+        await self.work(lambda c: mark_offline_workers(c, self._heartbeat_timeout_s))
+        await self.work(lambda c: prune_workers(c, _OFFLINE_KEPT_S))
+
+
+class JobPruner(Duty):
+    """Removes DONE jobs after their retention: a page a turn, walking ``finished`` by key.
+
+    After the last page it rests for ``interval_s`` and begins again at the first.
+    """
+
+    def __init__(
+        self, pool: Pool, *, retention_s: float, interval_s: float = 60.0, batch_size: int = 1_000
+    ) -> None:
+        super().__init__("upkeep-jobs", pool, interval_s=interval_s)
+        self._retention_s = retention_s
+        self._batch_size = batch_size
+        self._after = 0
+
+    async def turn(self) -> float | None:
+        """Prune one page."""
+        pruned = await self.work(
+            lambda c: prune_jobs(
+                c, after=self._after, retention_s=self._retention_s, limit=self._batch_size
+            )
+        )
+        self._after = pruned.next_job or 0
+        return None if pruned.next_job is None else 0.0
+
+
+class DeletedQueues(Duty):
+    """Cancels what is left in, or slips into, queues that were deleted."""
+
+    def __init__(self, pool: Pool, *, interval_s: float = 1.0, batch_size: int = 500) -> None:
+        super().__init__("upkeep-queues", pool, interval_s=interval_s)
+        self._batch_size = batch_size
+
+    async def turn(self) -> float | None:
+        """Cancel a batch."""
+        count = await self.work(lambda c: cancel_queue_jobs(c, self._batch_size))
+        return 0.0 if count >= self._batch_size else None
+
+
+class StatsRoller(Duty):
+    """Counts new events into the figures of the queues; one server at a time does."""
+
+    def __init__(self, pool: Pool, *, interval_s: float = 1.0) -> None:
+        super().__init__("upkeep-stats", pool, interval_s=interval_s)
+
+    async def turn(self) -> None:
+        """Roll forward."""
+        await self.work(roll_stats)
+
+
+class EventRetention(Duty):
+    """Makes the partitions of events ahead of time, and drops those that are over.
+
+    The first turn comes with the start: without this week's partition nothing can be written.
+    """
+
+    def __init__(self, pool: Pool, *, retention_s: float, interval_s: float = _HOUR_S) -> None:
+        super().__init__("upkeep-events", pool, interval_s=interval_s, timeout_s=_SWEEP_TIMEOUT_S)
+        self._retention_s = retention_s
+
+    async def turn(self) -> None:
+        """Make, seal, drop, forget: each by itself, so that one that fails is seen as such."""
+        steps: tuple[Callable[[Connection], Awaitable[object]], ...] = (
+            ensure_partitions,
+            seal_partitions,
+            lambda c: drop_partitions(c, self._retention_s),
+            lambda c: prune_minutes(c, _MINUTES_KEPT_S),
+            lambda c: prune_worker_names(c, 2 * self._retention_s),
+        )
+        for step in steps:
+            await self.work(step)
+
+
+def upkeep(
+    pool: Pool,
+    *,
+    heartbeat_timeout_s: float,
+    done_retention_s: float,
+    event_retention_s: float,
+) -> tuple[Service, ...]:
+    """Return all loops of this file. Retentions are seconds."""
+    return (
+        EventRetention(pool, retention_s=event_retention_s),
+        StatsRoller(pool),
+        DeletedQueues(pool),
+        WorkerUpkeep(pool, heartbeat_timeout_s=heartbeat_timeout_s),
+        JobPruner(pool, retention_s=done_retention_s),
+    )
