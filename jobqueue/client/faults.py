@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import cast
+from urllib.parse import unquote
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -120,4 +121,4 @@ def _rich_status(error: grpc.RpcError) -> status_pb2.Status:
 
 def _short(message: str) -> str:
     """Return the last cause of a failed connection, without the library's preamble."""
-    return message.rpartition("last error: ")[2].removeprefix("UNKNOWN: ")
+    return unquote(message.rpartition("last error: ")[2].removeprefix("UNKNOWN: "))

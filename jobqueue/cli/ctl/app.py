@@ -1,0 +1,139 @@
+"""The whole program: its nouns, and what becomes of errors (R-8.3)."""
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import click
+
+from jobqueue.cli.ctl.commands import Noun
+from jobqueue.cli.ctl.completion import COMPLETE, PROGRAM, completion
+from jobqueue.cli.ctl.exit_codes import ExitCode, exit_code
+from jobqueue.cli.ctl.job import job
+from jobqueue.cli.ctl.options import Globals, global_options
+from jobqueue.cli.ctl.queue import queue
+from jobqueue.cli.ctl.system import status, version
+from jobqueue.cli.ctl.worker import worker
+from jobqueue.cli.version import version_text
+from jobqueue.errors import InvalidArgument, JobQueueError
+
+
+def _print_version(ctx: click.Context, _param: click.Parameter, wanted: object) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"{PROGRAM} {version_text()}")
+        ctx.exit()
+
+
+class _Root(Noun):
+    """The program itself: the one place that shows the global flags."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params = [option for option in self.params if not _is_global(option)]
+        self.params.extend(global_options(hidden=False))
+
+
+def _is_global(option: click.Parameter) -> bool:
+    return option.name in Globals.__dataclass_fields__
+
+
+@click.group(
+    cls=_Root,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    examples=[
+        "jq-ctl job submit --queue default --payload hello --wait",
+        "jq-ctl --server-addr queue.example:50051 status",
+        "jq-ctl queue stats --output json",
+    ],
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version of this program.",
+)
+def cli() -> None:
+    """Operate a job queue: jobs, queues and workers.
+
+    Exit codes: 0 success, 1 other failure, 2 usage or invalid argument, 3 not found, 4 wrong
+    state or already there, 5 unavailable or deadline, 6 not allowed, 7 partly done, 8 the job
+    waited for ended DEAD_LETTERED, 9 the wait timed out, 130 interrupted.
+    """
+
+
+for _command in (job, queue, worker, status, version, completion):
+    cli.add_command(_command)
+
+
+def main() -> None:
+    """Run the program and exit with its code."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the program; return the exit code. Errors are told on stderr, in a line."""
+    try:
+        _invoke(list(arguments))
+        sys.stdout.flush()
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return ExitCode.INTERRUPTED
+    except click.ClickException as error:
+        _say(f"{error.format_message().rstrip('.')}{_hint(error)}")
+        return error.exit_code
+    except JobQueueError as error:
+        _say(_message(error))
+        return exit_code(error)
+    except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback, ever
+        return _unexpected(error)
+    return ExitCode.SUCCESS
+
+
+def _invoke(arguments: list[str]) -> None:
+    """Parse and run. Not by click's own main, which ends a closed pipe with 1."""
+    if COMPLETE in os.environ:
+        cli.main(arguments, prog_name=PROGRAM, complete_var=COMPLETE)
+    with cli.make_context(PROGRAM, arguments) as ctx:
+        cli.invoke(ctx)
+
+
+def _unexpected(error: Exception) -> ExitCode:
+    if isinstance(error, BrokenPipeError):
+        _silence_stdout()
+        return ExitCode.SUCCESS
+    if isinstance(error, OSError):
+        _silence_stdout()
+        _say(error.strerror or str(error))
+    else:
+        _say(f"unexpected {type(error).__name__}: {error}")
+    return ExitCode.FAILURE
+
+
+def _message(error: JobQueueError) -> str:
+    """Return one line, and one more for each bad field where there are several."""
+    if isinstance(error, InvalidArgument) and len(error.violations) > 1:
+        fields = "".join(f"\n  {fault.field}: {fault.description}" for fault in error.violations)
+        return f"{len(error.violations)} bad fields{fields}"
+    return error.message
+
+
+def _hint(error: click.ClickException) -> str:
+    if isinstance(error, click.UsageError) and error.ctx:
+        return f" (see {error.ctx.command_path} --help)"
+    return ""
+
+
+def _say(message: str) -> None:
+    with suppress(OSError):
+        click.echo(f"error: {message}", err=True)
+
+
+def _silence_stdout() -> None:
+    """Point stdout at nothing, so that the interpreter's own flush at exit cannot fail."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,75 @@
+"""Documents for programs: JSON and YAML, whole or a piece at a time."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping
+
+import click
+
+from jobqueue.cli.ctl.options import globals_of
+
+
+def wants_table(ctx: click.Context) -> bool:
+    """Return True when the result is for people."""
+    return globals_of(ctx).output == "table"
+
+
+def print_document(ctx: click.Context, document: Mapping[str, object]) -> None:
+    """Print one document."""
+    if globals_of(ctx).output == "yaml":
+        click.echo(_yaml(document), nl=False)
+    else:
+        click.echo(_json(document, indent=2))
+
+
+def print_entry(ctx: click.Context, document: Mapping[str, object]) -> None:
+    """Print one of many documents at once: a line of JSON, or a YAML document."""
+    if globals_of(ctx).output == "yaml":
+        click.echo(f"---\n{_yaml(document)}", nl=False)
+    else:
+        click.echo(_json(document))
+    sys.stdout.flush()
+
+
+def print_list(
+    ctx: click.Context,
+    name: str,
+    entries: Iterable[Mapping[str, object]],
+    after: Mapping[str, object] | None = None,
+) -> None:
+    """Print one document with a list, written while its entries arrive.
+
+    ``after`` holds the fields that follow the list; it is read when the list has ended.
+    """
+    if globals_of(ctx).output == "yaml":
+        _print_yaml_list(name, entries)
+        click.echo(_yaml(after) if after else "", nl=False)
+        return
+    click.echo(f'{{\n"{name}": [', nl=False)
+    for index, entry in enumerate(entries):
+        click.echo(f"{',' if index else ''}\n{_json(entry)}", nl=False)
+    rest = "".join(f',\n"{key}": {_json(value)}' for key, value in (after or {}).items())
+    click.echo(f"\n]{rest}\n}}")
+
+
+def _print_yaml_list(name: str, entries: Iterable[Mapping[str, object]]) -> None:
+    empty = True
+    for entry in entries:
+        if empty:
+            click.echo(f"{name}:")
+            empty = False
+        click.echo(_yaml([entry]), nl=False)
+    if empty:
+        click.echo(f"{name}: []")
+
+
+def _json(value: object, indent: int | None = None) -> str:
+    # Beyond UTF-8, escapes are what every terminal and every file can hold.
+    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
+    return json.dumps(value, ensure_ascii=plain, indent=indent)
+
+
+def _yaml(value: object) -> str:
+    import yaml  # noqa: PLC0415 - start-up time of --help
+
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=10_000)

@@ -1,0 +1,31 @@
+"""Opens the client that the global flags describe."""
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from jobqueue.cli.ctl.options import globals_of
+
+if TYPE_CHECKING:  # gRPC takes longer to load than all the rest of a --help
+    from jobqueue.client import Client
+
+
+def open_client(ctx: click.Context) -> "Client":
+    """Return a client; the context of the command closes it.
+
+    Raises InvalidArgument for flags that cannot work.
+    """
+    # gRPC writes its own log to stderr, where only our one line of error belongs.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from jobqueue.client import Client, Tls  # noqa: PLC0415 - start-up time of --help
+
+    flags = globals_of(ctx)
+    files = (flags.tls_ca, flags.tls_cert, flags.tls_key)
+    client = Client(
+        flags.server_addr,
+        timeout_s=flags.timeout,
+        tls=Tls(*files) if any(files) else None,
+        api_key=flags.api_key or None,
+    )
+    return ctx.with_resource(client)
