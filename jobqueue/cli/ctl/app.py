@@ -16,13 +16,14 @@ from jobqueue.cli.ctl.options import Globals, global_options
 from jobqueue.cli.ctl.queue import queue
 from jobqueue.cli.ctl.system import status, version
 from jobqueue.cli.ctl.worker import worker
-from jobqueue.cli.version import version_text
-from jobqueue.errors import InvalidArgument, JobQueueError
+from jobqueue.errors import FieldViolation, InvalidArgument, JobQueueError
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, wanted: object) -> None:
     if wanted and not ctx.resilient_parsing:
-        click.echo(f"{PROGRAM} {version_text()}")
+        from jobqueue.runtime.version import version_line  # noqa: PLC0415 - start-up time
+
+        click.echo(f"{PROGRAM} {version_line()}")
         ctx.exit()
 
 
@@ -117,9 +118,13 @@ def _unexpected(error: Exception) -> ExitCode:
 def _message(error: JobQueueError) -> str:
     """Return one line, and one more for each bad field where there are several."""
     if isinstance(error, InvalidArgument) and len(error.violations) > 1:
-        fields = "".join(f"\n  {fault.field}: {fault.description}" for fault in error.violations)
+        fields = "".join(f"\n  {_field(fault)}" for fault in error.violations)
         return f"{len(error.violations)} bad fields{fields}"
     return error.message
+
+
+def _field(fault: FieldViolation) -> str:
+    return f"{fault.field}: {fault.description}" if fault.field else fault.description
 
 
 def _hint(error: click.ClickException) -> str:

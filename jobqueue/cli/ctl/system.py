@@ -11,7 +11,6 @@ from jobqueue.cli.ctl.queue import print_stats
 from jobqueue.cli.ctl.session import open_client
 from jobqueue.cli.ctl.text import cell, moment, print_line, print_table
 from jobqueue.cli.ctl.worker import print_workers
-from jobqueue.cli.version import commit, version_number, version_text
 
 if TYPE_CHECKING:  # the client brings gRPC, which a --help need not wait for
     from jobqueue.client import SystemStatus
@@ -47,11 +46,13 @@ def _print_status(found: "SystemStatus") -> None:
 @click.pass_context
 def version(ctx: click.Context) -> None:
     """Show the versions of this program and of the server."""
+    from jobqueue.runtime import version as own  # noqa: PLC0415 - start-up time of --help
+
     if wants_table(ctx):
-        print_line(f"jq-ctl     {version_text()}")
+        print_line(f"jq-ctl     {own.version_line()}")
     server = open_client(ctx).version()
     if wants_table(ctx):
         print_line(f"jq-server  {cell(server.version)} ({cell(server.commit)})")
         return
-    own = {"client_version": version_number(), "client_commit": commit()}
-    print_document(ctx, {"version": server.version, "commit": server.commit, **own})
+    client = {"client_version": own.version(), "client_commit": own.commit()}
+    print_document(ctx, {"version": server.version, "commit": server.commit, **client})
