@@ -20,6 +20,7 @@ from jobqueue.errors import (
 STREAM_S = 60.0
 """A stream is opened anew after this, so that a dead connection is noticed without pings."""
 
+_SHORTEST_S = 0.001
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 _PASSING = (Unavailable, DeadlineExceeded, ResourceExhausted, Internal)
 
@@ -64,6 +65,8 @@ class Follow:
         Raises ``error`` when going on is no use: it will not pass, or there never was an answer.
         Raises DeadlineExceeded with the reason WAIT_TIMEOUT when the time is over.
         """
+        if isinstance(error, DeadlineExceeded) and self._over():
+            raise self._timed_out() from error
         if error is not None and not self._passes(error):
             raise error
         left = self._left()
@@ -76,14 +79,18 @@ class Follow:
             return False
         return isinstance(error, _PASSING)
 
+    def _over(self) -> bool:
+        return self._timeout_s is not None and self._clock() - self._started >= self._timeout_s
+
     def _left(self) -> float:
         """Return the seconds that are left. Raises when there are none."""
         if self._timeout_s is None:
             return float("inf")
-        left = self._started + self._timeout_s - self._clock()
-        if left <= 0 and self._job is not None:
-            message = (
-                f"job {self.job_id} is still {self._job.status} after {self._timeout_s:g} seconds"
-            )
-            raise DeadlineExceeded(message, reason="WAIT_TIMEOUT")
-        return max(left, 0.001)
+        if self._over() and self._job is not None:
+            raise self._timed_out()
+        return max(self._started + self._timeout_s - self._clock(), _SHORTEST_S)
+
+    def _timed_out(self) -> DeadlineExceeded:
+        state = f"is still {self._job.status}" if self._job else "has not answered"
+        message = f"job {self.job_id} {state} after {round(self._timeout_s or 0, 3):g} seconds"
+        return DeadlineExceeded(message, reason="WAIT_TIMEOUT")

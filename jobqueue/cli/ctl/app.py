@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -72,6 +73,10 @@ for _command in (job, queue, worker, status, version, completion):
 
 def main() -> None:
     """Run the program and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A table shows what the terminal cannot spell as escapes instead of failing.
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 

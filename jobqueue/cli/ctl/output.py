@@ -64,12 +64,15 @@ def _print_yaml_list(name: str, entries: Iterable[Mapping[str, object]]) -> None
 
 
 def _json(value: object, indent: int | None = None) -> str:
-    # Beyond UTF-8, escapes are what every terminal and every file can hold.
-    plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
-    return json.dumps(value, ensure_ascii=plain, indent=indent)
+    return json.dumps(value, ensure_ascii=not _takes_unicode(), indent=indent)
 
 
 def _yaml(value: object) -> str:
     import yaml  # noqa: PLC0415 - start-up time of --help
 
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=10_000)
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=_takes_unicode(), width=10_000)
+
+
+def _takes_unicode() -> bool:
+    """Return False where only escapes are sure to arrive."""
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -123,3 +123,12 @@ def test_only_a_difference_is_news() -> None:
     assert not follow.is_news(PENDING)
     assert follow.is_news(replace(PENDING, attempt=1))
     assert not follow.finished()
+
+
+def test_a_first_answer_that_outlasts_the_wait_is_a_wait_timed_out() -> None:
+    now = 100.0
+    follow = Follow(JOB_ID, 0.5, clock=lambda: now)
+    now = 100.6
+    with pytest.raises(errors.DeadlineExceeded) as caught:
+        follow.pause_s(errors.DeadlineExceeded("no answer"))
+    assert caught.value.reason == "WAIT_TIMEOUT"
