@@ -28,7 +28,7 @@ def test_the_edges_of_floats_are_ordinary_inputs(
     assert 0.0 <= retry_delay(RetryPolicy(base, 300, multiplier), retries, 0.0) <= 300
 
 
-@pytest.mark.parametrize("retries, delay", list(enumerate([5, 10, 20, 40, 80, 160, 300, 300])))
+@pytest.mark.parametrize(("retries", "delay"), list(enumerate([5, 10, 20, 40, 80, 160, 300, 300])))
 def test_the_default_policy_doubles_from_five_seconds_to_five_minutes(
     retries: int, delay: float
 ) -> None:

@@ -92,7 +92,7 @@ def test_a_value_at_its_limit_is_good(change: dict[str, Any]) -> None:
     assert bad_fields(**change) == []
 
 
-@pytest.mark.parametrize("change, field", BAD, ids=[field for _, field in BAD])
+@pytest.mark.parametrize(("change", "field"), BAD, ids=[field for _, field in BAD])
 def test_a_value_past_its_limit_is_named(change: dict[str, Any], field: str) -> None:
     assert bad_fields(**change) == [field]
 
@@ -112,7 +112,8 @@ def test_a_name_of_the_allowed_characters_is_good(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, value", [("critical", 9), ("HIGH", 7), ("normal", 5), ("low", 1), ("0", 0), (" 9 ", 9)]
+    ("text", "value"),
+    [("critical", 9), ("HIGH", 7), ("normal", 5), ("low", 1), ("0", 0), (" 9 ", 9)],
 )
 def test_a_priority_is_a_digit_or_a_name(text: str, value: int) -> None:
     assert parse_priority(text) == value

@@ -119,7 +119,7 @@ def test_a_release_costs_nothing() -> None:
     assert (s.fate, s.reason, s.counters) == (Fate.READY, Reason.RELEASED, SOME)
 
 
-@pytest.mark.parametrize("times, delay", list(enumerate([5, 10, 20, 40, 60, 60])))
+@pytest.mark.parametrize(("times", "delay"), list(enumerate([5, 10, 20, 40, 60, 60])))
 def test_no_handler_costs_nothing_and_waits_five_seconds_doubling_to_sixty(
     times: int, delay: float
 ) -> None:

@@ -90,7 +90,7 @@ def test_the_text_form_is_for_people(root: logging.Logger) -> None:
 
 
 @pytest.mark.parametrize(
-    "level, lines", [("trace", 5), ("debug", 4), ("info", 3), ("warn", 2), ("error", 1)]
+    ("level", "lines"), [("trace", 5), ("debug", 4), ("info", 3), ("warn", 2), ("error", 1)]
 )
 def test_each_level_admits_itself_and_what_is_worse(
     root: logging.Logger, level: str, lines: int

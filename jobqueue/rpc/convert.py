@@ -1,0 +1,163 @@
+"""Jobs: protobuf to our words and back. Translation only; the rules are the domain's."""
+
+import re
+from collections.abc import Sequence
+from uuid import UUID
+
+from jobqueue.domain.job import Job, JobEvent, JobFilter, JobSpec
+from jobqueue.domain.limits import Limits, check, name_faults
+from jobqueue.domain.state import JobStatus
+from jobqueue.errors import FieldViolation, InvalidArgument
+from jobqueue.rpc.times import duration, read_instant, read_seconds, timestamp
+from jobqueue.v1 import job_pb2, job_service_pb2
+
+_STATUS = "JOB_STATUS_"
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
+_REQUEST_ID_BYTES = range(16, 65)
+DEFAULT_PAGE, MAX_PAGE = 50, 1000
+
+
+def read_job_id(text: str) -> UUID:
+    """Return a job id. Raises InvalidArgument unless it is a UUID in its usual form."""
+    if not _UUID.fullmatch(text):
+        raise InvalidArgument([FieldViolation("job_id", "is not a UUID")])
+    return UUID(text)
+
+
+def read_request_id(text: str) -> str:
+    """Return the name of a call, which may be empty. Raises InvalidArgument for a short one."""
+    if text and len(text.encode()) not in _REQUEST_ID_BYTES:
+        raise InvalidArgument([FieldViolation("request_id", "must have 16 to 64 bytes")])
+    return text
+
+
+def read_page_size(size: int) -> int:
+    """Return how many items a page may have. Raises InvalidArgument for a negative size."""
+    if size < 0:
+        raise InvalidArgument([FieldViolation("page_size", "must not be negative")])
+    return min(size or DEFAULT_PAGE, MAX_PAGE)
+
+
+def read_spec(message: job_pb2.JobSpec) -> JobSpec:
+    """Return one submission. Raises InvalidArgument for times that are none."""
+    faults: list[FieldViolation] = []
+    spec = _spec(message, "job", faults)
+    check(faults)
+    return spec
+
+
+def read_specs(messages: Sequence[job_pb2.JobSpec]) -> list[JobSpec]:
+    """Return a batch. Raises InvalidArgument naming the index of each bad item."""
+    faults: list[FieldViolation] = []
+    specs = [_spec(message, f"jobs[{i}]", faults) for i, message in enumerate(messages)]
+    check(faults)
+    return specs
+
+
+def _spec(message: job_pb2.JobSpec, at: str, faults: list[FieldViolation]) -> JobSpec:
+    def seconds(name: str) -> float | None:
+        if not message.HasField(name):
+            return None
+        return read_seconds(getattr(message, name), f"{at}.{name}", faults)
+
+    has = message.HasField
+    return JobSpec(
+        queue=message.queue,
+        payload=message.payload,
+        type=message.type if has("type") else None,
+        priority=message.priority,
+        max_retries=message.max_retries if has("max_retries") else None,
+        ttl_s=seconds("ttl"),
+        delay_s=seconds("delay"),
+        not_before=(
+            read_instant(message.not_before, f"{at}.not_before", faults)
+            if has("not_before")
+            else None
+        ),
+        timeout_s=seconds("run_timeout"),
+        idempotency_key=message.idempotency_key if has("idempotency_key") else None,
+        tenant=message.tenant,
+        labels=dict(message.labels),
+        trace_context=dict(message.trace_context),
+    )
+
+
+def read_filter(request: job_service_pb2.ListJobsRequest, limits: Limits) -> JobFilter | None:
+    """Return which jobs to list, None when the statuses asked for are none of the six.
+
+    Raises InvalidArgument for names that no queue or type can have and for unknown statuses.
+    """
+    faults: list[FieldViolation] = []
+    if request.queue:
+        faults += name_faults("queue", request.queue, limits)
+    if request.type:
+        faults += name_faults("type", request.type, limits)
+    statuses = _statuses(request.statuses, faults)
+    check(faults)
+    if request.statuses and not statuses:
+        return None
+    return JobFilter(request.queue or None, request.type or None, statuses)
+
+
+def _statuses(numbers: Sequence[int], faults: list[FieldViolation]) -> frozenset[JobStatus]:
+    found = set()
+    for i, number in enumerate(numbers):
+        if number not in job_pb2.JobStatus.values():
+            faults.append(FieldViolation(f"statuses[{i}]", "is not a status"))
+        elif number != job_pb2.JOB_STATUS_UNSPECIFIED:
+            found.add(JobStatus(job_pb2.JobStatus.Name(number).removeprefix(_STATUS)))
+    return frozenset(found)
+
+
+def status_name(status: JobStatus | None) -> str:
+    """Return the enum name of a status; unspecified for None."""
+    return f"{_STATUS}{status or 'UNSPECIFIED'}"
+
+
+def job_message(job: Job, *, bodies: bool = True) -> job_pb2.Job:
+    """Return a job as sent; without payload and result unless ``bodies``."""
+    return job_pb2.Job(
+        job_id=str(job.job_id),
+        queue=job.queue,
+        type=job.type,
+        status=status_name(job.status),
+        reason=job.reason,
+        priority=job.priority,
+        payload=job.payload if bodies else b"",
+        result=job.result if bodies else None,
+        result_truncated=job.result_truncated,
+        last_error=job.last_error,
+        attempt=job.attempt,
+        retry_count=job.retry_count,
+        max_retries=job.max_retries,
+        worker_id=job.worker_id,
+        created_at=timestamp(job.created_at),
+        not_before=timestamp(job.not_before),
+        started_at=timestamp(job.started_at),
+        finished_at=timestamp(job.finished_at),
+        ttl=duration(job.ttl_s),
+        run_timeout=duration(job.timeout_s),
+        idempotency_key=job.idempotency_key,
+        tenant=job.tenant,
+        cancel_requested=job.cancel_requested,
+        labels=job.labels,
+        trace_context=job.trace_context,
+    )
+
+
+def event_message(event: JobEvent) -> job_pb2.JobEvent:
+    """Return a transition as sent."""
+    return job_pb2.JobEvent(
+        event_id=event.event_id,
+        job_id=str(event.job_id),
+        queue=event.queue,
+        type=event.type,
+        sequence=event.sequence,
+        from_status=status_name(event.from_status),
+        to_status=status_name(event.to_status),
+        timestamp=timestamp(event.at),
+        worker_id=event.worker_id,
+        reason=event.reason,
+        detail=event.detail,
+        attempt=event.attempt,
+    )

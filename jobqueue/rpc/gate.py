@@ -1,0 +1,60 @@
+"""Open while the server takes calls; closed for good when it drains (R-4.9)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any, TypeVar
+
+from jobqueue.errors import Unavailable
+
+T = TypeVar("T")
+
+
+class Gate:
+    """Refuses new calls and ends streams once closed; calls under way are left to finish."""
+
+    def __init__(self) -> None:
+        self._closed = asyncio.Event()
+
+    def close(self) -> None:
+        """Take no more calls."""
+        self._closed.set()
+
+    def check(self) -> None:
+        """Raise Unavailable when closed: another server, or a later call, will answer."""
+        if self._closed.is_set():
+            raise Unavailable("the server is shutting down", reason="SHUTTING_DOWN")
+
+    async def until_closed(self, stream: AsyncIterator[T]) -> AsyncIterator[T]:
+        """Pass a stream on. Raises Unavailable when the gate closes before its end."""
+        closed = asyncio.create_task(self._closed.wait())
+        upcoming: asyncio.Task[T] | None = None
+        try:
+            while not closed.done():
+                upcoming = asyncio.create_task(_next(stream))
+                await asyncio.wait({upcoming, closed}, return_when=asyncio.FIRST_COMPLETED)
+                if upcoming.done():
+                    yield upcoming.result()
+            self.check()
+        except _Ended:
+            return
+        finally:
+            await _end(closed, upcoming)
+
+
+class _Ended(Exception):
+    """The stream is over. StopAsyncIteration cannot be the result of a task."""
+
+
+async def _next(stream: AsyncIterator[T]) -> T:
+    try:
+        return await anext(stream)
+    except StopAsyncIteration as end:
+        raise _Ended from end
+
+
+async def _end(*tasks: asyncio.Task[Any] | None) -> None:
+    """Cancel what still waits; a stream's own clean-up runs inside its cancelled step."""
+    left = [task for task in tasks if task is not None and not task.done()]
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)

@@ -1,0 +1,91 @@
+"""The gRPC server: services, health, reflection, limits, and its orderly end."""
+
+from collections.abc import Sequence
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_health.v1._async import HealthServicer
+from grpc_reflection.v1alpha import reflection
+
+from jobqueue.domain.limits import Limits
+from jobqueue.errors import Unavailable
+from jobqueue.rpc.admin_service import AdminService
+from jobqueue.rpc.gate import Gate
+from jobqueue.rpc.guard import Guard
+from jobqueue.rpc.job_service import JobService
+from jobqueue.v1 import admin_service_pb2, job_service_pb2
+from jobqueue.v1.admin_service_pb2_grpc import add_AdminServiceServicer_to_server
+from jobqueue.v1.job_service_pb2_grpc import add_JobServiceServicer_to_server
+
+SERVICES = (
+    job_service_pb2.DESCRIPTOR.services_by_name["JobService"].full_name,
+    admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name,
+)
+ALL_INTERFACES = "[::]"
+
+
+class RpcServer:
+    """Serves the two services on ``port`` (0: any free one) of ``host``.
+
+    The life of it: ``start``, then ``drain``, then ``stop``.
+    """
+
+    def __init__(
+        self,
+        jobs: JobService,
+        admin: AdminService,
+        limits: Limits,
+        *,
+        port: int,
+        host: str = ALL_INTERFACES,
+    ) -> None:
+        self._gate = Gate()
+        self._health = HealthServicer()
+        self._address = f"{host}:{port}"
+        self._server = grpc.aio.server(interceptors=[Guard(self._gate)], options=_options(limits))
+        add_JobServiceServicer_to_server(jobs, self._server)
+        add_AdminServiceServicer_to_server(admin, self._server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection(_names(), self._server)
+
+    async def start(self) -> int:
+        """Begin to serve and return the port. Raises Unavailable when the port is taken."""
+        try:
+            port = self._server.add_insecure_port(self._address)
+        except RuntimeError as error:
+            raise Unavailable(f"cannot listen on {self._address}", reason="PORT_TAKEN") from error
+        for name in ("", *SERVICES):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        await self._server.start()
+        return port
+
+    async def drain(self) -> None:
+        """Report NOT_SERVING for good, refuse new calls, end the streams."""
+        await self._health.enter_graceful_shutdown()
+        self._gate.close()
+
+    async def stop(self, grace_s: float) -> None:
+        """Let calls under way finish within ``grace_s`` seconds, cut off the rest, and end."""
+        await self._server.stop(grace_s)
+
+
+def _names() -> Sequence[str]:
+    health = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
+    return (*SERVICES, health, reflection.SERVICE_NAME)
+
+
+def _options(limits: Limits) -> list[tuple[str, int]]:
+    return [
+        ("grpc.max_receive_message_length", limits.message_bytes),
+        # Two servers on one port would share its connections at random.
+        ("grpc.so_reuseport", 0),
+        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        # Clients may ping every 20 s; the default of 5 minutes would cut ours off.
+        ("grpc.http2.min_ping_interval_without_data_ms", 20_000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 20_000),
+        # Lets long-lived clients find servers added since.
+        ("grpc.max_connection_age_ms", 1_800_000),
+        ("grpc.max_connection_age_grace_ms", 300_000),
+    ]

@@ -1,0 +1,163 @@
+"""The guard around real calls of a real gRPC server, with a servicer that fails as asked."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2 as details
+from grpc_status import rpc_status
+
+from jobqueue.errors import NotFound
+from jobqueue.rpc.gate import Gate
+from jobqueue.rpc.guard import Guard
+from jobqueue.v1 import job_service_pb2 as pb
+from jobqueue.v1.job_service_pb2_grpc import (
+    JobServiceServicer,
+    JobServiceStub,
+    add_JobServiceServicer_to_server,
+)
+
+
+class Servicer(JobServiceServicer):
+    """Get fails as asked, Delete waits, Watch sends two answers and waits."""
+
+    def __init__(self) -> None:
+        self.error: Exception = NotFound("job", "x")
+        self.entered = asyncio.Event()
+        self.proceed = asyncio.Event()
+        self.watch_ended = asyncio.Event()
+
+    async def GetJob(self, request: pb.GetJobRequest, context: Any) -> pb.GetJobResponse:  # noqa: N802
+        raise self.error
+
+    async def DeleteJob(self, request: pb.DeleteJobRequest, context: Any) -> pb.DeleteJobResponse:  # noqa: N802
+        self.entered.set()
+        await self.proceed.wait()
+        return pb.DeleteJobResponse()
+
+    async def WatchJob(  # noqa: N802
+        self, request: pb.WatchJobRequest, context: Any
+    ) -> AsyncIterator[pb.WatchJobResponse]:
+        try:
+            yield pb.WatchJobResponse()
+            yield pb.WatchJobResponse()
+            if request.job_id == "fail":
+                raise self.error
+            if request.job_id != "end":
+                await asyncio.Event().wait()
+        finally:
+            self.watch_ended.set()
+
+    SubmitJob = SubmitJobs = ListJobs = ListJobEvents = CancelJob = RetryJob = None  # type: ignore[assignment]
+
+
+class Door:
+    """A served servicer and a stub that calls it."""
+
+    def __init__(self, servicer: Servicer, gate: Gate, stub: Any) -> None:
+        self.servicer = servicer
+        self.gate = gate
+        self.stub = stub
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[Door]:
+    gate, servicer = Gate(), Servicer()
+    server = grpc.aio.server(interceptors=[Guard(gate)])
+    add_JobServiceServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        yield Door(servicer, gate, JobServiceStub(channel))
+    await server.stop(0)
+
+
+def reason(error: grpc.aio.AioRpcError) -> str:
+    status = rpc_status.from_call(error)
+    assert status is not None
+    info = details.ErrorInfo()
+    assert status.details[0].Unpack(info)
+    return str(info.reason)
+
+
+async def test_an_error_of_ours_reaches_the_caller_with_its_details() -> None:
+    async with serving() as door:
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await door.stub.GetJob(pb.GetJobRequest())
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+    assert caught.value.details() == "job 'x' not found"
+    assert reason(caught.value) == "JOB_NOT_FOUND"
+
+
+async def test_an_unexpected_error_tells_nothing_and_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with serving() as door:
+        door.servicer.error = ValueError("password=hunter2")
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await door.stub.GetJob(pb.GetJobRequest())
+    assert caught.value.code() is grpc.StatusCode.INTERNAL
+    assert "hunter2" not in str(caught.value)
+    lines = [r for r in caplog.records if r.levelname == "ERROR"]
+    assert [line.getMessage() for line in lines] == ["a call failed unexpectedly"]
+
+
+async def test_a_stream_passes_and_ends_by_itself() -> None:
+    async with serving() as door:
+        answers = [answer async for answer in door.stub.WatchJob(pb.WatchJobRequest(job_id="end"))]
+    assert len(answers) == 2
+
+
+async def test_an_error_in_a_stream_comes_after_what_was_sent() -> None:
+    async with serving() as door:
+        call = door.stub.WatchJob(pb.WatchJobRequest(job_id="fail"))
+        assert await call.read() == pb.WatchJobResponse()
+        assert await call.read() == pb.WatchJobResponse()
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call.read()
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_a_closed_gate_refuses_new_calls() -> None:
+    async with serving() as door:
+        door.gate.close()
+        with pytest.raises(grpc.aio.AioRpcError) as unary:
+            await door.stub.DeleteJob(pb.DeleteJobRequest())
+        with pytest.raises(grpc.aio.AioRpcError) as stream:
+            await door.stub.WatchJob(pb.WatchJobRequest()).read()
+    for caught in (unary, stream):
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+        assert reason(caught.value) == "SHUTTING_DOWN"
+
+
+async def test_a_closing_gate_lets_a_call_under_way_finish() -> None:
+    async with serving() as door:
+        call = door.stub.DeleteJob(pb.DeleteJobRequest())
+        await door.servicer.entered.wait()
+        door.gate.close()
+        door.servicer.proceed.set()
+        assert await call == pb.DeleteJobResponse()
+
+
+async def test_a_closing_gate_ends_a_stream_that_waits() -> None:
+    async with serving() as door:
+        call = door.stub.WatchJob(pb.WatchJobRequest())
+        await call.read()
+        await call.read()
+        door.gate.close()
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await call.read()
+        await door.servicer.watch_ended.wait()
+    assert reason(caught.value) == "SHUTTING_DOWN"
+
+
+async def test_a_cancelled_stream_ends_the_work_behind_it() -> None:
+    async with serving() as door:
+        call = door.stub.WatchJob(pb.WatchJobRequest())
+        await call.read()
+        call.cancel()
+        async with asyncio.timeout(5):
+            await door.servicer.watch_ended.wait()
