@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+from collections.abc import Coroutine
 from types import TracebackType
 from typing import Self
 
@@ -41,3 +42,23 @@ class ShutdownSignals:
 
     def _asked_to_end(self) -> None:
         (self.hurry if self.shutdown.is_set() else self.shutdown).set()
+
+
+async def finishes_before(
+    event: asyncio.Event, work: Coroutine[object, object, None], timeout_s: float | None = None
+) -> bool:
+    """Do ``work`` until it is done, until ``event``, or for ``timeout_s`` seconds.
+
+    Returns True when it finished, False when it was cancelled. Raises what it raises.
+    """
+    task, waiting = asyncio.create_task(work), asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait({task, waiting}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            await task
+            return True
+        return False
+    finally:
+        task.cancel()
+        waiting.cancel()
+        await asyncio.gather(task, waiting, return_exceptions=True)

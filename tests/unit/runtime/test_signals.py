@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from jobqueue.runtime.shutdown import ShutdownSignals
+from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
 from jobqueue.runtime.signals import Signal
 
 
@@ -53,3 +53,33 @@ async def test_sigusr1_asks_for_a_drain_only() -> None:
         async with asyncio.timeout(5):
             await asked.drain.wait()
         assert not asked.shutdown.is_set()
+
+
+async def test_work_that_finishes_first_is_true_and_raises_what_it_raises() -> None:
+    never = asyncio.Event()
+
+    async def work(error: Exception | None) -> None:
+        await asyncio.sleep(0)
+        if error:
+            raise error
+
+    assert await finishes_before(never, work(None))
+    with pytest.raises(ValueError, match="broken"):
+        await finishes_before(never, work(ValueError("broken")))
+
+
+@pytest.mark.parametrize("timeout_s", [None, 0.0])
+async def test_work_that_is_overtaken_is_cancelled_and_awaited(timeout_s: float | None) -> None:
+    event, ended = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.set()
+
+    if timeout_s is None:
+        event.set()
+    assert not await finishes_before(event, work(), timeout_s)
+    assert ended.is_set() or timeout_s == 0.0

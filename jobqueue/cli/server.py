@@ -1,0 +1,186 @@
+"""`jq-server`: the control plane. Parses flags, calls wiring, prints.
+
+What loads a driver or a server is imported by the command that needs it: `--help` must be instant.
+"""
+
+import os
+import sys
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, TypeVar
+
+import click
+
+from jobqueue.config.load import Loaded, load_settings
+from jobqueue.config.model import Settings
+from jobqueue.errors import JobQueueError, SettingsError
+from jobqueue.wiring.options import EmbeddedChoice
+
+T = TypeVar("T")
+
+FAILED, BAD_SETTINGS = 1, 2
+_LEVELS = click.Choice(("trace", "debug", "info", "warn", "error"))
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What was given on the command line before a subcommand."""
+
+    config: Path | None
+    grpc_port: int | None
+    log_level: str | None
+    embedded: bool
+    data_dir: Path | None
+
+    def choice(self) -> EmbeddedChoice | None:
+        """Return which private PostgreSQL to run, if any."""
+        return EmbeddedChoice(self.data_dir) if self.embedded else None
+
+
+def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:  # noqa: FBT001 - click's signature
+    if asked:
+        from jobqueue.runtime.version import version_line  # noqa: PLC0415 - may ask git
+
+        click.echo(version_line())
+        context.exit()
+
+
+@click.group(
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 ended as asked; 1 could not start, or a check failed; 2 bad setting.",
+)
+@click.option("--config", type=_FILE, help="YAML file of settings.")
+@click.option("--grpc-port", type=int, help="Port of the gRPC services; 0: any.  [default: 50051]")
+@click.option("--log-level", type=_LEVELS, help="Least level that is logged.  [default: info]")
+@click.option("--dry-run", is_flag=True, help="Check settings and database, start nothing.")
+@click.option("--embedded", is_flag=True, help="Run a private PostgreSQL: nothing else is needed.")
+@click.option("--data-dir", type=_FOLDER, help="Where the private PostgreSQL keeps its data.")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print version and commit.",
+)
+@click.pass_context
+def cli(  # noqa: PLR0913 - one argument per flag
+    context: click.Context,
+    *,
+    config: Path | None,
+    grpc_port: int | None,
+    log_level: str | None,
+    dry_run: bool,
+    embedded: bool,
+    data_dir: Path | None,
+) -> None:
+    """Serve the job queue: submissions, administration, reaping, scheduling.
+
+    Settings come from flags, then JQ_* variables, then --config, then defaults. The server applies
+    migrations when it starts and runs no jobs itself; those need jq-worker.
+
+    \b
+    Examples:
+      jq-server --embedded
+      JQ_DB_PASSWORD=… jq-server --config server.yaml
+      jq-server --config server.yaml --dry-run
+    """  # noqa: D301 - click knows a paragraph to keep by a real \b
+    if data_dir is not None and not embedded:
+        raise click.UsageError("--data-dir needs --embedded")
+    flags = Flags(config, grpc_port, log_level, embedded, data_dir)
+    if dry_run and context.invoked_subcommand:
+        raise click.UsageError("--dry-run does not go with a subcommand")
+    if context.invoked_subcommand:
+        context.obj = flags
+    elif dry_run:
+        _dry_run(flags)
+    else:
+        _serve(flags)
+
+
+@cli.command("migrate")
+@click.option("--revision", default="head", show_default=True, help="Schema revision to reach.")
+@click.pass_obj
+def migrate_command(flags: Flags, revision: str) -> None:
+    """Bring the schema of the database to a revision, and end.
+
+    The flags of jq-server that say which database come before the word migrate.
+    """
+    from jobqueue.wiring.serve import migrate_only  # noqa: PLC0415 - loads the server
+
+    settings = _start_up(flags)
+    _run(migrate_only(settings, revision, flags.choice()))
+
+
+def _serve(flags: Flags) -> None:
+    from jobqueue.wiring.serve import serve  # noqa: PLC0415 - loads the server
+
+    settings = _start_up(flags)
+    _run(serve(settings, flags.choice()))
+
+
+def _dry_run(flags: Flags) -> None:
+    from jobqueue.config.describe import describe  # noqa: PLC0415 - loads the settings
+    from jobqueue.wiring.serve import check_database, check_settings  # noqa: PLC0415 - the same
+
+    loaded = _load(flags)
+    for line in loaded.warnings:
+        click.echo(f"warning: {line}", err=True)
+    for key, value in describe(loaded.settings).items():
+        click.echo(f"{key} = {value}")
+    try:
+        lines = check_settings(loaded.settings)
+    except SettingsError as error:
+        _refuse(error)
+    lines.append(f"postgresql: {_run(check_database(loaded.settings, flags.choice()))}")
+    click.echo("\n".join(lines))
+
+
+def _load(flags: Flags) -> Loaded:
+    """Read settings; end the program when they cannot work."""
+    given = {"grpc.port": flags.grpc_port, "logging.level": flags.log_level}
+    try:
+        return load_settings(flags=given, env=os.environ, path=flags.config)
+    except SettingsError as error:
+        _refuse(error)
+
+
+def _start_up(flags: Flags) -> Settings:
+    """Read settings, start to log, and say what an operator should know."""
+    from jobqueue.runtime.log import configure_logging, get_logger  # noqa: PLC0415 - not for --help
+
+    loaded = _load(flags)
+    logging = loaded.settings.logging
+    configure_logging("jq-server", logging.level, "text" if logging.format == "text" else "json")
+    for line in loaded.warnings:
+        get_logger(__name__).warning(line)
+    return loaded.settings
+
+
+def _run(work: Coroutine[object, object, T]) -> T:
+    """Run to the end on uvloop; an error of ours becomes one line and an exit code."""
+    import uvloop  # noqa: PLC0415 - not for --help
+
+    try:
+        return uvloop.run(work)
+    except SettingsError as error:
+        _refuse(error)
+    except JobQueueError as error:
+        cause = f": {error.__cause__}" if error.__cause__ else ""
+        click.echo(f"jq-server: {error}{cause}", err=True)
+        sys.exit(FAILED)
+
+
+def _refuse(error: SettingsError) -> NoReturn:
+    for fault in error.faults:
+        click.echo(f"jq-server: {fault.key}: {fault.message}", err=True)
+    sys.exit(BAD_SETTINGS)
+
+
+def main() -> None:
+    """Run the program."""
+    cli.main(prog_name="jq-server")

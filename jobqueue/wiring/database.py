@@ -1,0 +1,66 @@
+"""Which database, and what to do when it is not there yet."""
+
+import asyncio
+
+from jobqueue.config.model import DbSettings
+from jobqueue.embedded.server import EmbeddedPostgres
+from jobqueue.errors import DeadlineExceeded, Unavailable
+from jobqueue.runtime.log import get_logger
+from jobqueue.store.pool import connect
+from jobqueue.wiring.options import EmbeddedChoice
+
+PATIENCE_S = 30.0
+"""A database that starts beside us is waited for this long."""
+
+_FIRST_WAIT_S, _LAST_WAIT_S = 0.25, 4.0
+
+_log = get_logger(__name__)
+
+
+async def start_embedded(choice: EmbeddedChoice) -> EmbeddedPostgres:
+    """Start the private PostgreSQL. Raises EmbeddedError.
+
+    A cancelled start is completed and undone: a half-started database is nobody's.
+    """
+    database = EmbeddedPostgres(choice.folder())
+    starting = asyncio.ensure_future(asyncio.to_thread(database.start))
+    try:
+        await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await asyncio.wait({starting})
+        await asyncio.to_thread(database.stop)
+        raise
+    return database
+
+
+async def await_database(db: DbSettings, dsn: str, patience_s: float = PATIENCE_S) -> None:
+    """Return once PostgreSQL answers.
+
+    Tries again with growing waits, saying so. Raises Unavailable after ``patience_s``; what
+    waiting cannot heal, such as a wrong password, is raised at once.
+    """
+    loop = asyncio.get_running_loop()
+    deadline, wait_s = loop.time() + patience_s, _FIRST_WAIT_S
+    while (error := await _try(db, dsn)) is not None:
+        if loop.time() + wait_s > deadline:
+            raise error
+        _log.warning("waiting for PostgreSQL", cause=cause_of(error), again_in_s=wait_s)
+        await asyncio.sleep(wait_s)
+        wait_s = min(2 * wait_s, _LAST_WAIT_S)
+
+
+async def _try(db: DbSettings, dsn: str) -> Unavailable | DeadlineExceeded | None:
+    try:
+        connection = await connect(
+            dsn, connect_timeout_s=db.connect_timeout_ms / 1000, pgbouncer=db.pgbouncer
+        )
+    except (Unavailable, DeadlineExceeded) as error:
+        return error
+    await connection.close()
+    return None
+
+
+def cause_of(error: BaseException) -> str:
+    """Return the error with what the driver said, which names host or user."""
+    said = str(error.__cause__) if error.__cause__ else ""
+    return f"{error}: {said}" if said and said not in str(error) else str(error)

@@ -1,0 +1,100 @@
+"""What `jq-server` does: serve, migrate, check. Errors are raised; the program prints them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from jobqueue.config.dsn import database_dsn
+from jobqueue.config.model import Settings
+from jobqueue.embedded.facts import read_dsn, read_facts
+from jobqueue.runtime.log import get_logger
+from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
+from jobqueue.store.migrate import head, migrate, schema_revision
+from jobqueue.store.pool import connect
+from jobqueue.submission.system import System
+from jobqueue.wiring.database import await_database, start_embedded
+from jobqueue.wiring.options import EmbeddedChoice
+from jobqueue.wiring.server import Server, refuse_what_is_not_built, unused_features
+
+_log = get_logger(__name__)
+
+
+async def serve(settings: Settings, embedded: EmbeddedChoice | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; a second signal cuts the grace short.
+
+    Raises SettingsError, EmbeddedError or Unavailable when the server cannot start.
+    """
+    for line in check_settings(settings):
+        _log.info(line)
+    with ShutdownSignals() as asked:
+        async with AsyncExitStack() as running:
+            starting = _start(settings, embedded, running, asked.hurry)
+            if await finishes_before(asked.shutdown, starting):
+                await asked.shutdown.wait()
+            _log.info("shutting down")
+        _log.info("stopped")
+
+
+async def _start(
+    settings: Settings,
+    embedded: EmbeddedChoice | None,
+    running: AsyncExitStack,
+    hurry: asyncio.Event,
+) -> None:
+    dsn = await running.enter_async_context(_database(settings, embedded))
+    server = Server(settings, dsn)
+    port = await server.start()
+    running.push_async_callback(server.stop, hurry=hurry)
+    _log.info("ready", grpc_port=port)
+
+
+async def migrate_only(
+    settings: Settings, revision: str, embedded: EmbeddedChoice | None = None
+) -> None:
+    """Bring the schema to ``revision``. Raises EmbeddedError or Unavailable."""
+    async with _database(settings, embedded) as dsn:
+        await await_database(settings.db, dsn)
+        await migrate(dsn, revision)
+
+
+def check_settings(settings: Settings) -> list[str]:
+    """Return a line for each feature that is off or not there yet. Raises SettingsError."""
+    refuse_what_is_not_built(settings)
+    return unused_features(settings)
+
+
+async def check_database(settings: Settings, embedded: EmbeddedChoice | None = None) -> str:
+    """Return one line about the database. Raises when it cannot be used. Starts nothing."""
+    if embedded is None:
+        return await _look(settings, database_dsn(settings.db))
+    folder = embedded.folder()
+    if read_facts(folder) is None:
+        return f"embedded in {folder}, not running; it would be started"
+    return await _look(settings, read_dsn(folder))
+
+
+async def _look(settings: Settings, dsn: str) -> str:
+    db = settings.db
+    connection = await connect(
+        dsn, connect_timeout_s=db.connect_timeout_ms / 1000, pgbouncer=db.pgbouncer
+    )
+    try:
+        server = await System(connection).database()
+        revision = await schema_revision(connection)
+    finally:
+        await connection.close()
+    schema = f"schema at {revision}" if revision else "never migrated"
+    return f"PostgreSQL {server}, {schema}; this version brings {head()}"
+
+
+@asynccontextmanager
+async def _database(settings: Settings, embedded: EmbeddedChoice | None) -> AsyncIterator[str]:
+    """Yield the DSN, running the private PostgreSQL meanwhile when that was chosen."""
+    if embedded is None:
+        yield database_dsn(settings.db)
+        return
+    database = await start_embedded(embedded)
+    try:
+        yield database.dsn
+    finally:
+        await asyncio.to_thread(database.stop)

@@ -1,0 +1,193 @@
+"""Builds the control plane and holds the order of its start and its end (R-4.9)."""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import asdict
+
+from jobqueue.config.model import Settings
+from jobqueue.domain.backoff import RetryPolicy
+from jobqueue.domain.limits import Limits
+from jobqueue.domain.queue import QueuePolicy
+from jobqueue.errors import Fault, SettingsError
+from jobqueue.reaper.expirer import assignment_timeout, expirer
+from jobqueue.reaper.scheduler import Promoter, TtlExpirer
+from jobqueue.reaper.upkeep import upkeep
+from jobqueue.rpc.admin_service import AdminService, ServerFacts
+from jobqueue.rpc.job_service import JobService
+from jobqueue.rpc.server import RpcServer
+from jobqueue.runtime.log import get_logger
+from jobqueue.runtime.service import Group, Service
+from jobqueue.runtime.shutdown import finishes_before
+from jobqueue.runtime.version import commit, version
+from jobqueue.store.migrate import migrate
+from jobqueue.store.pool import Pool, create_pool
+from jobqueue.submission.announcer import Announcer
+from jobqueue.submission.jobs import Jobs
+from jobqueue.submission.queues import Queues
+from jobqueue.submission.submitter import Submitter
+from jobqueue.submission.system import System
+from jobqueue.submission.workers import Workers
+from jobqueue.wiring.database import await_database
+
+_DAY_S = 86_400.0
+_CALLS_SHARE = 0.75
+"""Of the grace, what calls under way may take; the rest is for flushes, loops and pool."""
+
+_log = get_logger(__name__)
+
+
+class Server:
+    """The control plane on one database. ``start``, then ``stop``; nothing outlives it."""
+
+    def __init__(self, settings: Settings, dsn: str) -> None:
+        self._settings = settings
+        self._dsn = dsn
+        self._parts: _Parts | None = None
+
+    async def start(self) -> int:
+        """Wait for the database, migrate, begin to serve, and return the gRPC port.
+
+        Raises Unavailable when the database or the port cannot be had; nothing is left behind.
+        """
+        db = self._settings.db
+        await await_database(db, self._dsn)
+        await migrate(self._dsn)
+        pool = await create_pool(
+            self._dsn,
+            size=db.pool_size,
+            connect_timeout_s=db.connect_timeout_ms / 1000,
+            pgbouncer=db.pgbouncer,
+            application_name="jq-server",
+        )
+        self._parts = _Parts(self._settings, self._dsn, pool)
+        try:
+            return await self._parts.start()
+        except BaseException:
+            await self.stop(grace_s=0.0)
+            raise
+
+    async def stop(self, grace_s: float | None = None, hurry: asyncio.Event | None = None) -> None:
+        """End in order within ``grace_s`` (default: the setting), or at once on ``hurry``."""
+        parts, self._parts = self._parts, None
+        if parts is None:
+            return
+        whole = self._settings.server.shutdown_grace_period_s if grace_s is None else grace_s
+        await parts.stop(whole, hurry or asyncio.Event())
+
+
+class _Parts:
+    """What lives between start and stop."""
+
+    def __init__(self, settings: Settings, dsn: str, pool: Pool) -> None:
+        db, limits = settings.db, Limits(**asdict(settings.limits))
+        self._pool = pool
+        announcer = Announcer(
+            dsn, connect_timeout_s=db.connect_timeout_ms / 1000, pgbouncer=db.pgbouncer
+        )
+        self._loops = Group([announcer, *_duties(settings, pool)])
+        self._submitter = Submitter(pool, limits, announcer.announce)
+        self._queues = Queues(pool, limits, _defaults(settings))
+        facts = ServerFacts(version(), commit(), self._loops.services)
+        self._rpc = RpcServer(
+            JobService(self._submitter, Jobs(pool), limits),
+            AdminService(self._queues, Workers(pool), System(pool), limits, facts),
+            limits,
+            port=settings.grpc.port,
+        )
+
+    async def start(self) -> int:
+        """Loops first, the door last: a call finds everything in place."""
+        await self._queues.ensure_default()
+        await self._loops.start_all()
+        return await self._rpc.start()
+
+    async def stop(self, grace_s: float, hurry: asyncio.Event) -> None:
+        """Door, calls, flushes, loops, pool: each after those that need it."""
+        budget = _Budget(grace_s, hurry)
+        await self._rpc.drain()
+        await budget.spend(self._rpc.stop(budget.left() * _CALLS_SHARE))
+        await self._rpc.stop(0)
+        await budget.spend(self._submitter.close())
+        await self._loops.stop_all(budget.left())
+        await budget.spend(self._pool.close())
+        self._pool.terminate()
+
+
+class _Budget:
+    """What is left of the grace; nothing once somebody is in a hurry."""
+
+    def __init__(self, grace_s: float, hurry: asyncio.Event) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._deadline = self._clock() + grace_s
+        self._hurry = hurry
+
+    def left(self) -> float:
+        """Return the seconds that are left."""
+        return 0.0 if self._hurry.is_set() else max(self._deadline - self._clock(), 0.0)
+
+    async def spend(self, step: Coroutine[object, object, None]) -> None:
+        """Do a step for as long as there is time; what fails must not keep the rest from ending."""
+        try:
+            await finishes_before(self._hurry, step, self.left())
+        except Exception as error:  # noqa: BLE001 - the next steps must still be done
+            _log.error("a step of the shutdown failed", error=error)
+
+
+def _duties(settings: Settings, pool: Pool) -> tuple[Service, ...]:
+    """Return the loops of reaper and scheduler."""
+    reaper, scheduler = settings.reaper, settings.scheduler
+    due_s = scheduler.interval_ms / 1000
+    return (
+        expirer(
+            pool,
+            interval_s=reaper.interval_ms / 1000,
+            batch_size=reaper.batch_size,
+            crash_limit=reaper.crash_limit,
+        ),
+        assignment_timeout(
+            pool,
+            timeout_s=scheduler.assignment_timeout_s,
+            batch_size=reaper.batch_size,
+            crash_limit=reaper.crash_limit,
+        ),
+        Promoter(pool, interval_s=due_s, batch_size=scheduler.batch_size),
+        TtlExpirer(pool, interval_s=due_s, batch_size=scheduler.batch_size),
+        *upkeep(
+            pool,
+            heartbeat_timeout_s=scheduler.worker_heartbeat_timeout_s,
+            done_retention_s=reaper.done_retention_days * _DAY_S,
+            event_retention_s=reaper.event_retention_days * _DAY_S,
+        ),
+    )
+
+
+def _defaults(settings: Settings) -> QueuePolicy:
+    """Return the policy of a queue that names none of its own."""
+    retry = settings.retry
+    backoff = RetryPolicy(retry.base_delay_s, retry.max_delay_s, retry.multiplier)
+    return QueuePolicy(max_retries=retry.max_retries, retry=backoff)
+
+
+def refuse_what_is_not_built(settings: Settings) -> None:
+    """Raise SettingsError when protection is asked for that this version does not give.
+
+    A server that was told to be safe and is not would be worse than none.
+    """
+    faults = []
+    if settings.grpc.tls.enabled:
+        faults.append(Fault("grpc.tls.enabled", "this version cannot serve TLS"))
+    if settings.auth.api_keys:
+        faults.append(Fault("auth.api_keys", "this version cannot check API keys"))
+    if settings.auth.jwt_secret:
+        faults.append(Fault("auth.jwt_secret", "this version cannot check tokens"))
+    if faults:
+        raise SettingsError(faults)
+
+
+def unused_features(settings: Settings) -> list[str]:
+    """Return a line about each service that may be configured and is not used."""
+    configured = {"redis": settings.redis.addr, "kafka": settings.kafka.brokers}
+    return [
+        f"{name}: configured, but this version does not use it yet" if asked else f"{name}: off"
+        for name, asked in configured.items()
+    ]
