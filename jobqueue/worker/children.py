@@ -1,0 +1,176 @@
+"""Handler processes: started before they are needed, used for many jobs, replaced when they die.
+
+Started by exec, never by fork: a fork would share the worker's database sockets.
+"""
+
+import asyncio
+import contextlib
+import os
+import socket
+import sys
+from collections.abc import Coroutine
+from dataclasses import asdict, dataclass
+from subprocess import DEVNULL
+from typing import Any
+
+from jobqueue.domain.limits import Limits
+from jobqueue.worker.frames import Frame, receive
+from jobqueue.worker.groups import ProcessGroup, exit_words
+from jobqueue.worker.guard import Guard
+from jobqueue.worker.signals import CHILD_DIED, ChildDied
+
+START_LIMIT_S = 60.0
+"""Importing the handlers may take this long."""
+
+_EXIT_LIMIT_S = 1.0
+
+
+class ChildFailed(Exception):
+    """A handler process could not start, or died; the message says how."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSetup:
+    """What every child of this worker is told first."""
+
+    modules: tuple[str, ...]
+    limits: Limits
+
+    def frame(self) -> Frame:
+        """Return it as a message; children search for modules where the worker does."""
+        head = {"modules": self.modules, "limits": asdict(self.limits), "path": sys.path}
+        return Frame(head)
+
+
+class Child:
+    """One handler process. Runs one job at a time."""
+
+    def __init__(
+        self, group: ProcessGroup, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.group = group
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def start(cls, guard: Guard, setup: ChildSetup) -> "Child":
+        """Start one and wait until its handlers are imported. Raises ChildFailed."""
+        ours, theirs = socket.socketpair()
+        try:
+            argv = [sys.executable, "-m", "jobqueue.worker.child"]
+            argv += [str(theirs.fileno()), str(os.getpid())]
+            streams = (DEVNULL, None, None)
+            group = ProcessGroup.spawn(argv, guard, streams=streams, keep_fds=[theirs.fileno()])
+        except OSError as error:
+            ours.close()
+            raise ChildFailed(f"a handler process cannot be started: {error}") from error
+        finally:
+            theirs.close()
+        child = cls(group, *await asyncio.open_unix_connection(sock=ours))
+        await child._greet(setup)
+        return child
+
+    async def ask(self, order: Frame) -> Frame:
+        """Send one job, return the answer. Raises ChildFailed when the process dies over it."""
+        try:
+            self._writer.write(order.pack())
+            return await receive(self._reader)
+        except (EOFError, OSError) as error:
+            raise ChildFailed(f"handler process {exit_words(await self._death())}") from error
+
+    async def end(self, patience: Coroutine[Any, Any, object] | None = None) -> None:
+        """End the process and everything it started; see ``ProcessGroup.end``."""
+        self._writer.close()
+        await self.group.end(patience)
+
+    async def _greet(self, setup: ChildSetup) -> None:
+        try:
+            async with asyncio.timeout(START_LIMIT_S):
+                answer = await self.ask(setup.frame())
+        except TimeoutError as error:
+            await self.end()
+            raise ChildFailed("a handler process did not get ready in time") from error
+        except BaseException:
+            await self.end()
+            raise
+        if not answer.head["ready"]:
+            await self.end()
+            raise ChildFailed(f"handlers cannot be imported: {answer.head['error']}")
+
+    async def _death(self) -> int:
+        """Return the exit code of a process whose socket closed, whether or not it has ended."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_EXIT_LIMIT_S):
+                await self.group.exited()
+        code = await self.group.end()
+        CHILD_DIED.emit(ChildDied(self.group.pid, exit_words(code)))
+        return code
+
+
+class Pool:
+    """Ready children. Its users bound how many are out; ``ready`` are kept waiting."""
+
+    def __init__(self, setup: ChildSetup, guard: Guard, ready: int) -> None:
+        self._setup = setup
+        self._guard = guard
+        self._ready = ready
+        self._idle: list[Child] = []
+        self._out = 0
+        self._refills: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def open(self) -> None:
+        """Start the first children. Raises ChildFailed when they cannot be started."""
+        self._idle += await asyncio.gather(*(self._start() for _ in range(self._ready)))
+
+    async def take(self) -> Child:
+        """Return a live child for one job; give it back or discard it. Raises ChildFailed."""
+        self._out += 1
+        try:
+            while self._idle:
+                child = self._idle.pop()
+                if child.group.alive:
+                    return child
+                await child.end()
+            return await self._start()
+        except BaseException:
+            self._out -= 1
+            raise
+
+    def give(self, child: Child) -> None:
+        """Take back a child that is fit for another job."""
+        self._out -= 1
+        self._idle.append(child)
+
+    async def discard(self, child: Child, patience: Coroutine[Any, Any, object] | None) -> None:
+        """End a child that is out, and start another one for it."""
+        self._refill()
+        try:
+            await child.end(patience)
+        finally:
+            self._out -= 1
+
+    async def close(self) -> None:
+        """End all idle children at once. Those that are out are their users' business."""
+        self._closed = True
+        for refill in self._refills:
+            refill.cancel()
+        await asyncio.gather(*self._refills, return_exceptions=True)
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(child.end() for child in idle))
+
+    async def _start(self) -> Child:
+        return await Child.start(self._guard, self._setup)
+
+    def _refill(self) -> None:
+        # The one that dies is still counted as out.
+        if self._closed or len(self._idle) + len(self._refills) + self._out > self._ready:
+            return
+        refill = asyncio.create_task(self._add())
+        self._refills.add(refill)
+        refill.add_done_callback(self._refills.discard)
+
+    async def _add(self) -> None:
+        # A failure shows again, with a job to report it, when take() starts one itself.
+        with contextlib.suppress(ChildFailed):
+            self._idle.append(await self._start())

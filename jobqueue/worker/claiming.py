@@ -1,0 +1,196 @@
+"""The claim loop: as many jobs as there are free slots, no more, and few questions when idle."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.domain.outcome import Released
+from jobqueue.lease.interface import Leases
+from jobqueue.runtime.service import Service
+from jobqueue.worker.executor import Executor
+from jobqueue.worker.registry import Registry
+from jobqueue.worker.signals import ATTEMPT_BROKE, AttemptBroke
+
+FIRST_IDLE_S, LAST_IDLE_S = 0.05, 2.5
+"""An empty-handed worker asks again after 50 ms, doubling to 2.5 s: less than 1 query/s."""
+
+BUSY_TURN_S = 1.0
+_HINT_WAIT_S = 30.0
+_IDLE_JITTER = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """How many jobs run at once, how many more are held ready, and for how long at most.
+
+    ``stall_limit_s`` bounds the time between two turns: without turns the keeper kills us.
+    """
+
+    concurrency: int = 4
+    prefetch: int = 0
+    hold_s: float = 30.0
+    stall_limit_s: float = 300.0
+
+    @property
+    def turn_s(self) -> float:
+        """The wait of a loop that has no room, or must not claim."""
+        return min(BUSY_TURN_S, self.stall_limit_s / 4)
+
+    @property
+    def last_idle_s(self) -> float:
+        """The longest wait of a loop that finds nothing."""
+        return min(LAST_IDLE_S, self.stall_limit_s / 4)
+
+
+class Claiming(Service):
+    """Fills free slots with RUNNING jobs and the prefetch with ASSIGNED ones.
+
+    A slot is free again only when the settlement of its job was answered. ``idle`` is set while
+    no job is held. Transient errors are the Service's business: it backs off and tries for ever.
+    """
+
+    def __init__(self, leases: Leases, executor: Executor, registry: Registry, room: Room) -> None:
+        super().__init__("claim", interval_s=room.turn_s, jitter=_IDLE_JITTER)
+        self.idle = asyncio.Event()
+        self.idle.set()
+        self._leases = leases
+        self._executor = executor
+        self._registry = registry
+        self._room = room
+        self._open = True
+        self._drain_untold = False
+        self._saturated = False
+        self._idle_s = FIRST_IDLE_S
+        self._busy: dict[asyncio.Task[None], LeasedJob] = {}
+        self._waiting: deque[tuple[float, LeasedJob]] = deque()
+
+    async def turn(self) -> float | None:
+        """Start what waits, then claim what there is room for."""
+        self._leases.beat()
+        if self._drain_untold:
+            await self._leases.set_draining()
+            self._drain_untold = False
+        self._give_back_old()
+        await self._start_waiting()
+        return await self._claim() if self._open else None
+
+    def hint(self) -> None:
+        """There may be work: look now instead of at the end of an idle wait."""
+        if not self._saturated:
+            self._idle_s = FIRST_IDLE_S
+            self.wake()
+
+    def close(self) -> None:
+        """Claim nothing from now on and hand back at once what has not started."""
+        self._open = False
+        while self._waiting:
+            self._release(self._waiting.popleft()[1], "handed back unstarted")
+
+    def drain(self) -> None:
+        """Close, and have the worker shown as DRAINING."""
+        self.close()
+        self._drain_untold = True
+        self.wake()
+
+    def forget(self, lease: Lease) -> None:
+        """Drop an unstarted job whose lease is gone."""
+        self._waiting = deque(item for item in self._waiting if item[1].lease != lease)
+        self._update_idle()
+
+    async def _claim(self) -> float | None:
+        full = await self._fill(self._free(), running=True)
+        if full:
+            full = await self._fill(self._room.prefetch - len(self._waiting), running=False)
+        self._saturated = full
+        return None if full else self._next_idle()
+
+    async def _fill(self, n: int, *, running: bool) -> bool:
+        """Claim up to ``n`` jobs; return whether there were as many."""
+        if n <= 0:
+            return True
+        jobs = await self._leases.claim(n, running=running)
+        self._take(jobs)
+        if jobs:
+            self._idle_s = FIRST_IDLE_S
+        return len(jobs) >= n
+
+    def _next_idle(self) -> float:
+        seconds = min(self._idle_s, self._room.last_idle_s)
+        self._idle_s = min(2 * self._idle_s, LAST_IDLE_S)
+        return seconds
+
+    def _free(self) -> int:
+        return self._room.concurrency - len(self._busy)
+
+    def _take(self, jobs: Iterable[LeasedJob]) -> None:
+        for job in jobs:
+            if not self._open:
+                self._release(job, "claimed while the worker was closing")
+            elif job.running or self._registry.resolve(job.queue, job.type) is None:
+                self._spawn(job, self._executor.execute(job))
+            else:
+                self._waiting.append((time.monotonic(), job))
+        self._update_idle()
+
+    async def _start_waiting(self) -> None:
+        """Move prefetched jobs into free slots, all in one statement."""
+        batch = [job for _, job in list(self._waiting)[: max(self._free(), 0)]]
+        if not batch:
+            return
+        started = await self._leases.start([job.lease for job in batch])
+        asked = {job.lease for job in batch}
+        # News or a close may have emptied the queue meanwhile: what is gone from it is not ours.
+        held = {job.lease for _, job in self._waiting}
+        self._waiting = deque(item for item in self._waiting if item[1].lease not in asked)
+        self._take(_running(job) for job in batch if job.lease in started & held)
+
+    def _give_back_old(self) -> None:
+        """Hand back what waits too long: the reaper would fail it, others may be free."""
+        while self._waiting and time.monotonic() - self._waiting[0][0] > self._room.hold_s:
+            self._release(self._waiting.popleft()[1], "no slot came free in time")
+
+    def _release(self, job: LeasedJob, why: str) -> None:
+        self._spawn(job, self._executor.settle(job, Released(why)))
+
+    def _spawn(self, job: LeasedJob, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._busy[task] = job
+        self.idle.clear()
+        task.add_done_callback(self._freed)
+
+    def _freed(self, task: asyncio.Task[None]) -> None:
+        job = self._busy.pop(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            ATTEMPT_BROKE.emit(AttemptBroke(job, error))
+        self._update_idle()
+        if self._saturated or self._waiting:
+            self.wake()
+
+    def _update_idle(self) -> None:
+        if not self._busy and not self._waiting:
+            self.idle.set()
+        else:
+            self.idle.clear()
+
+
+class Hints(Service):
+    """Turns wake-up hints into early claims."""
+
+    def __init__(self, leases: Leases, claiming: Claiming) -> None:
+        super().__init__("hints", interval_s=0.0, bound_s=2 * _HINT_WAIT_S)
+        self._leases = leases
+        self._claiming = claiming
+
+    async def turn(self) -> float | None:
+        """Wait for one hint and pass it on."""
+        if await self._leases.wait_for_work(_HINT_WAIT_S):
+            self._claiming.hint()
+        return 0.0
+
+
+def _running(job: LeasedJob) -> LeasedJob:
+    return replace(job, running=True)

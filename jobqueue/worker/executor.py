@@ -1,0 +1,187 @@
+"""One job from claim to settlement.
+
+``execute`` is the table of contents: resolve → start → run, bounded by the timeout → outcome →
+decide → settle. Each step is one short function.
+"""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.domain.limits import Limits
+from jobqueue.domain.outcome import (
+    Cancelled,
+    Charge,
+    Failed,
+    Outcome,
+    Released,
+    Unhandled,
+    decide,
+)
+from jobqueue.domain.state import Reason
+from jobqueue.errors import JobQueueError
+from jobqueue.lease.interface import Leases
+from jobqueue.worker.attempt import Attempt, Stop
+from jobqueue.worker.endings import describe, outcome_of_error
+from jobqueue.worker.registry import Handler, Registry
+from jobqueue.worker.runners import Runners
+from jobqueue.worker.signals import (
+    ATTEMPT_BEGUN,
+    ATTEMPT_ENDED,
+    HANDLER_STUCK,
+    OUTCOME_DROPPED,
+    AttemptBegun,
+    AttemptEnded,
+    HandlerStuck,
+    OutcomeDropped,
+)
+
+DEATH_LIMIT_S = 2.0
+"""After the kill grace, what was killed must be dead within this; else the worker is unfit."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunRules:
+    """Bounds of every attempt. ``default_timeout_s`` None: none unless the job or handler says."""
+
+    default_timeout_s: float | None = None
+    kill_grace_s: float = 5.0
+    crash_limit: int = 3
+    limits: Limits = field(default_factory=Limits)
+
+
+class Executor:
+    """Runs claimed jobs and settles them. ``on_unfit`` is called when a handler cannot be ended."""
+
+    def __init__(
+        self,
+        leases: Leases,
+        registry: Registry,
+        runners: Runners,
+        rules: RunRules,
+        on_unfit: Callable[[], None],
+    ) -> None:
+        self._leases = leases
+        self._registry = registry
+        self._runners = runners
+        self._rules = rules
+        self._on_unfit = on_unfit
+        self._attempts: dict[Lease, Attempt] = {}
+        self._stuck: set[asyncio.Task[Outcome]] = set()
+
+    async def execute(self, job: LeasedJob) -> None:
+        """Take a RUNNING job to its settlement. Returns when its slot is free again."""
+        handler = self._registry.resolve(job.queue, job.type)
+        if handler is None:
+            return await self.settle(job, Unhandled(_no_handler(job)))
+        attempt = self._start(job, handler)
+        try:
+            outcome = await self._run(handler, attempt)
+        finally:
+            attempt.close()
+            del self._attempts[job.lease]
+        if outcome is not None:
+            await self.settle(job, outcome)
+        return None
+
+    async def settle(self, job: LeasedJob, outcome: Outcome) -> None:
+        """Write the end of a lease. Never raises for the database's sake: then it is dropped."""
+        charge = Charge(job.lease, job.max_retries, job.counters, job.policy)
+        jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
+        settlement = decide(charge, outcome, crash_limit=self._rules.crash_limit, jitter=jitter)
+        try:
+            held = await self._leases.settle(settlement)
+        except JobQueueError as error:
+            OUTCOME_DROPPED.emit(OutcomeDropped(job, describe(error)))
+        else:
+            if not held:
+                OUTCOME_DROPPED.emit(OutcomeDropped(job, "the lease was lost"))
+
+    def stop(self, lease: Lease, reason: Stop) -> None:
+        """Ask the handler of this lease to end; nothing happens when none runs."""
+        if attempt := self._attempts.get(lease):
+            attempt.stop(reason)
+
+    def release_all(self, *, hurry: bool = False) -> None:
+        """Ask every running handler to end, its job to be handed back; ``hurry``: kill at once."""
+        for attempt in self._attempts.values():
+            attempt.stop(Stop.RELEASED)
+            if hurry:
+                attempt.hurry()
+
+    def _start(self, job: LeasedJob, handler: Handler) -> Attempt:
+        def on_begin(timeout_s: float) -> None:
+            limit_s = timeout_s + self._rules.kill_grace_s + DEATH_LIMIT_S
+            self._leases.set_deadline(job.lease, limit_s)
+
+        timeout_s = job.timeout_s or handler.timeout_s or self._rules.default_timeout_s
+        attempt = Attempt(
+            job, timeout_s=timeout_s, kill_grace_s=self._rules.kill_grace_s, on_begin=on_begin
+        )
+        self._attempts[job.lease] = attempt
+        return attempt
+
+    async def _run(self, handler: Handler, attempt: Attempt) -> Outcome | None:
+        """Return how the attempt ended; None when there is nothing to report."""
+        ATTEMPT_BEGUN.emit(AttemptBegun(attempt.job))
+        begun = time.monotonic()
+        task = asyncio.create_task(self._runners.run(handler, attempt))
+        await self._until_stopped(task, attempt)
+        if not task.done() and not await self._ended(task, attempt):
+            self._give_up(task, attempt)
+            return None
+        outcome = self._outcome(task, attempt)
+        if outcome is not None:
+            seconds = time.monotonic() - begun
+            ATTEMPT_ENDED.emit(AttemptEnded(attempt.job, outcome, seconds))
+        return outcome
+
+    async def _until_stopped(self, task: asyncio.Task[Outcome], attempt: Attempt) -> None:
+        await asyncio.wait({task, attempt.stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done() and attempt.reason not in {None, Stop.LOST}:
+            attempt.reason = None  # it finished first
+
+    async def _ended(self, task: asyncio.Task[Outcome], attempt: Attempt) -> bool:
+        """Cancel the runner; return whether what it ran is dead in time."""
+        task.cancel()
+        patience = asyncio.create_task(attempt.patience())
+        await asyncio.wait({task, patience}, return_when=asyncio.FIRST_COMPLETED)
+        patience.cancel()
+        await asyncio.wait({task}, timeout=DEATH_LIMIT_S)
+        return task.done()
+
+    def _give_up(self, task: asyncio.Task[Outcome], attempt: Attempt) -> None:
+        """Report nothing: the lease must not end before the attempt is dead with this process."""
+        self._stuck.add(task)
+        HANDLER_STUCK.emit(HandlerStuck(attempt.job))
+        self._on_unfit()
+
+    def _outcome(self, task: asyncio.Task[Outcome], attempt: Attempt) -> Outcome | None:
+        match attempt.reason:
+            case Stop.LOST:
+                OUTCOME_DROPPED.emit(OutcomeDropped(attempt.job, "the lease was lost"))
+                return None
+            case Stop.TIMED_OUT:
+                return Failed(f"timed out after {attempt.timeout_s:g} s", Reason.TIMED_OUT)
+            case Stop.CANCELLED:
+                return Cancelled("stopped on request")
+            case Stop.RELEASED:
+                return Released("the worker was told to end")
+            case None:
+                return self._result(task)
+
+    def _result(self, task: asyncio.Task[Outcome]) -> Outcome:
+        """Return what the runner returned; its own faults fail the job, never the worker."""
+        with contextlib.suppress(asyncio.CancelledError):
+            error = task.exception()
+            return task.result() if error is None else outcome_of_error(error, self._rules.limits)
+        return Failed("the attempt was cancelled from within")
+
+
+def _no_handler(job: LeasedJob) -> str:
+    what = f"type {job.type!r}" if job.type is not None else "jobs without a type"
+    return f"no handler for {what} at this worker"

@@ -1,0 +1,165 @@
+"""A program in a session of its own, whose whole process group can be ended.
+
+Programs are started from the thread of the event loop, which is the main thread: the
+parent-death signal follows the thread that started a process.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import IO, Any
+
+from jobqueue.worker.guard import Guard
+
+_VANISH_LIMIT_S = 1.0
+"""SIGKILL empties a group at once; only zombies that no init process reaps look alive longer."""
+
+
+class ProcessGroup:
+    """One started program and everything it starts, unless that leaves the group.
+
+    ``exited`` may be waited for by many; ``end`` leaves no process of the group alive.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], guard: Guard) -> None:
+        self._process = process
+        self._guard = guard
+        self._exit = _watch(process)
+        guard.add(process.pid)
+
+    @classmethod
+    def spawn(
+        cls,
+        argv: Sequence[str],
+        guard: Guard,
+        *,
+        streams: "tuple[int | IO[bytes] | None, ...]",
+        env: Mapping[str, str] | None = None,
+        keep_fds: Sequence[int] = (),
+    ) -> "ProcessGroup":
+        """Start ``argv``; ``streams`` are stdin, stdout and stderr as ``Popen`` takes them.
+
+        Raises OSError when the program cannot be started, ValueError for a NUL in an argument.
+        """
+        stdin, stdout, stderr = streams
+        process = subprocess.Popen(
+            argv,
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            env=env,
+            pass_fds=keep_fds,
+            start_new_session=True,
+        )
+        return cls(process, guard)
+
+    @property
+    def pid(self) -> int:
+        """Process id of the leader, and number of the group."""
+        return self._process.pid
+
+    @property
+    def process(self) -> "subprocess.Popen[bytes]":
+        """The leader, for its pipes."""
+        return self._process
+
+    @property
+    def alive(self) -> bool:
+        """True until the leader's exit was seen."""
+        return not self._exit.done()
+
+    async def exited(self) -> int:
+        """Wait for the leader; return its exit code, negative for a signal."""
+        return await asyncio.shield(self._exit)
+
+    async def end(self, patience: Coroutine[Any, Any, object] | None = None) -> int:
+        """End the group: SIGTERM, then SIGKILL once ``patience`` is over (None: at once).
+
+        Returns the leader's exit code when the leader is dead and its group empty.
+        """
+        if patience is not None:
+            self._signal(signal.SIGTERM)
+            await _first(self.exited(), patience)
+        self._signal(signal.SIGKILL)
+        code = await self.exited()
+        await self._vanish()
+        self._guard.discard(self.pid)
+        return code
+
+    def _signal(self, number: int) -> bool:
+        """Send to the whole group; False when nothing is left of it."""
+        try:
+            os.killpg(self.pid, number)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return True  # macOS says so for a group of zombies
+        return True
+
+    async def _vanish(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_VANISH_LIMIT_S):
+                pause = 0.001
+                while self._signal(0):
+                    await asyncio.sleep(pause)
+                    pause = min(2 * pause, 0.05)
+
+
+def exit_words(code: int) -> str:
+    """Return ``exited with code 3`` or ``died with signal SIGSEGV``."""
+    if code >= 0:
+        return f"exited with code {code}"
+    try:
+        return f"died with signal {signal.Signals(-code).name}"
+    except ValueError:
+        return f"died with signal {-code}"
+
+
+async def _first(*waits: Coroutine[Any, Any, object]) -> None:
+    """Wait for the first of them, and leave none running."""
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _watch(process: "subprocess.Popen[bytes]") -> "asyncio.Future[int]":
+    """Return a future of the exit code. A pidfd costs no thread; elsewhere a thread waits."""
+    ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            _watch_pidfd(process, ended, os.pidfd_open(process.pid))
+            return ended
+    threading.Thread(target=_watch_blocking, args=(process, ended), daemon=True).start()
+    return ended
+
+
+def _watch_pidfd(
+    process: "subprocess.Popen[bytes]", ended: "asyncio.Future[int]", pidfd: int
+) -> None:
+    loop = asyncio.get_running_loop()
+
+    def reap() -> None:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+        _set(ended, process.wait())
+
+    loop.add_reader(pidfd, reap)
+
+
+def _watch_blocking(process: "subprocess.Popen[bytes]", ended: "asyncio.Future[int]") -> None:
+    code = process.wait()
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        ended.get_loop().call_soon_threadsafe(_set, ended, code)
+
+
+def _set(ended: "asyncio.Future[int]", code: int) -> None:
+    if not ended.done():
+        ended.set_result(code)

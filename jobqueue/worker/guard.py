@@ -1,0 +1,79 @@
+"""The worker's side of its guard: a small process that outlives it by a moment.
+
+A worker that dies by SIGKILL cannot end the programs it started. The guard sees its pipe close
+and ends them, so that a job that is run again does not find its first attempt still at work.
+"""
+
+import contextlib
+import os
+import subprocess
+import sys
+
+from jobqueue.worker import guard_process
+
+_END_LIMIT_S = 2.0
+
+
+class Guard:
+    """Knows the process groups of this worker. Starts its process with the first of them.
+
+    Not for use from several threads.
+    """
+
+    def __init__(self) -> None:
+        self._groups: set[int] = set()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def add(self, group: int) -> None:
+        """Have ``group`` killed when the worker dies."""
+        self._groups.add(group)
+        self._tell(f"+{group}\n")
+
+    def discard(self, group: int) -> None:
+        """The group is gone; its number may come back as somebody else's."""
+        self._groups.discard(group)
+        self._tell(f"-{group}\n")
+
+    def close(self) -> None:
+        """Kill the groups still known and end the guard."""
+        if self._process is None:
+            return
+        self._shut(self._process)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_LIMIT_S)
+        self._process = None
+
+    def _tell(self, line: str) -> None:
+        if self._process is None:
+            return self._restart()
+        try:
+            os.write(self._pipe(self._process), line.encode())
+        except BlockingIOError:
+            return None  # a guard that was stopped: better unguarded than waiting for it
+        except BrokenPipeError:
+            self._process.wait()
+            return self._restart()
+
+    def _restart(self) -> None:
+        """Start a guard that knows everything from the first."""
+        if self._process is not None:
+            self._shut(self._process)
+        argv = [sys.executable, "-I", "-S", guard_process.__file__]
+        null = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            argv, stdin=subprocess.PIPE, stdout=null, stderr=null, start_new_session=True
+        )
+        pipe = self._pipe(self._process)
+        os.write(pipe, "".join(f"+{group}\n" for group in self._groups).encode())
+        os.set_blocking(pipe, False)
+
+    @staticmethod
+    def _pipe(process: subprocess.Popen[bytes]) -> int:
+        assert process.stdin is not None
+        return process.stdin.fileno()
+
+    @staticmethod
+    def _shut(process: subprocess.Popen[bytes]) -> None:
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()

@@ -1,0 +1,147 @@
+"""Runs a program for a job: bytes in, bytes out, bounded memory, nothing left behind."""
+
+import asyncio
+import contextlib
+import os
+from asyncio import transports
+from collections.abc import Sequence
+from subprocess import DEVNULL, PIPE
+from typing import IO, cast
+
+from jobqueue.domain.limits import Limits, safe_text
+from jobqueue.domain.outcome import Failed, Outcome
+from jobqueue.worker.attempt import Attempt
+from jobqueue.worker.endings import completed
+from jobqueue.worker.groups import ProcessGroup, exit_words
+from jobqueue.worker.guard import Guard
+
+_DRAIN_LIMIT_S = 2.0
+"""A process that left the group may hold our pipes open; its output no longer counts."""
+
+_KEPT = frozenset({"JQ_SERVER_ADDR"})
+
+
+async def run_program(
+    argv: Sequence[str], stdin: bytes | None, attempt: Attempt, limits: Limits, guard: Guard
+) -> Outcome:
+    """Run ``argv`` to its end; stdout is the result, the tail of stderr the error.
+
+    Both are always drained; beyond the limits they cost no memory. When the program ends, whatever
+    it left in its process group is killed. Cancellation ends the group and returns when it is dead.
+    """
+    streams = (DEVNULL if stdin is None else PIPE, PIPE, PIPE)
+    try:
+        group = ProcessGroup.spawn(argv, guard, streams=streams, env=job_environment(attempt))
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        return Failed(safe_text(f"cannot start {argv[0]!r}: {why}", limits.error_bytes))
+    attempt.begin()
+    pipes = _Pipes(group, limits)
+    try:
+        await pipes.connect(stdin)
+        code = await group.exited()
+    except asyncio.CancelledError:
+        await group.end(attempt.patience())
+        raise
+    else:
+        await group.end()
+        await pipes.drained()
+    finally:
+        pipes.close()
+    return _outcome(code, pipes, limits)
+
+
+def job_environment(attempt: Attempt) -> dict[str, str]:
+    """Return the worker's environment without its own settings, plus what names the job.
+
+    The worker's settings hold secrets that a job, written by anybody who may submit, must not see.
+    """
+    job = attempt.job
+    env = {k: v for k, v in os.environ.items() if not k.startswith("JQ_") or k in _KEPT}
+    return env | {
+        "JQ_JOB_ID": str(job.job_id),
+        "JQ_JOB_ATTEMPT": str(job.attempt),
+        "JQ_JOB_TYPE": job.type or "",
+        "JQ_JOB_QUEUE": job.queue,
+    }
+
+
+class _Head(asyncio.Protocol):
+    """Keeps the first ``size`` bytes, and one more that shows that there were more."""
+
+    def __init__(self, size: int) -> None:
+        self.kept = bytearray()
+        self.ended = asyncio.get_running_loop().create_future()
+        self._size = size + 1
+
+    def data_received(self, data: bytes) -> None:
+        self.kept += data[: self._size - len(self.kept)]
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the end is enough
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
+class _Tail(_Head):
+    """Keeps the last ``size`` bytes, and one more that shows that there were more."""
+
+    def data_received(self, data: bytes) -> None:
+        self.kept += data
+        if len(self.kept) > 2 * self._size:
+            self.trim()
+
+    def trim(self) -> None:
+        del self.kept[: -self._size]
+
+
+class _Pipes:
+    """The three pipes of one program."""
+
+    def __init__(self, group: ProcessGroup, limits: Limits) -> None:
+        self.out = _Head(limits.result_bytes)
+        self.err = _Tail(limits.error_bytes)
+        self._process = group.process
+        self._transports: list[transports.BaseTransport] = []
+
+    async def connect(self, stdin: bytes | None) -> None:
+        loop = asyncio.get_running_loop()
+        for protocol, pipe in ((self.out, self._process.stdout), (self.err, self._process.stderr)):
+            read, _ = await loop.connect_read_pipe(lambda p=protocol: p, pipe)  # type: ignore[misc]
+            self._transports.append(read)
+        if stdin is not None:
+            write, _ = await loop.connect_write_pipe(
+                asyncio.Protocol, cast("IO[bytes]", self._process.stdin)
+            )
+            self._transports.append(write)
+            # A program that closes its stdin early is fine: the transport drops the rest.
+            write.write(stdin)
+            write.write_eof()
+
+    async def drained(self) -> None:
+        """Wait for the end of both outputs."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_DRAIN_LIMIT_S):
+                await asyncio.gather(self.out.ended, self.err.ended)
+
+    def close(self) -> None:
+        for transport in self._transports:
+            transport.close()
+
+
+def _outcome(code: int, pipes: _Pipes, limits: Limits) -> Outcome:
+    if code == 0:
+        return completed(bytes(pipes.out.kept), limits)
+    pipes.err.trim()
+    return Failed(_error_text(exit_words(code), bytes(pipes.err.kept), limits.error_bytes))
+
+
+def _error_text(how: str, stderr: bytes, max_bytes: int) -> str:
+    """Return the exit code and as much of the end of ``stderr`` as fits."""
+    head, mark = f"{how}: ", "[truncated] … "
+    text = safe_text(stderr.decode(errors="replace").rstrip(), 4 * len(stderr) + 64)
+    raw = text.encode()
+    room = max_bytes - len(head.encode())
+    if len(raw) > room:
+        tail = raw[-max(room - len(mark.encode()), 0) :].decode(errors="ignore")
+        text = f"{mark}{tail}"
+    return safe_text(f"{head}{text}" if text else how, max_bytes)

@@ -1,0 +1,71 @@
+"""What the worker room tells to whoever counts and logs."""
+
+from dataclasses import dataclass
+
+from jobqueue.domain.lease import LeasedJob
+from jobqueue.domain.outcome import Outcome
+from jobqueue.runtime.signals import Signal
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptBegun:
+    """A handler was looked up and is about to run."""
+
+    job: LeasedJob
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    """A handler is over, ``seconds`` after it was looked up. Not settled yet."""
+
+    job: LeasedJob
+    outcome: Outcome
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeDropped:
+    """The lease was lost, or the outcome could not be written while it was held."""
+
+    job: LeasedJob
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptBroke:
+    """A fault of ours while a job was run; its lease is left to expire."""
+
+    job: LeasedJob
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerStuck:
+    """A handler that cannot be killed ignored its end; the worker is unfit and will exit."""
+
+    job: LeasedJob
+
+
+@dataclass(frozen=True, slots=True)
+class ChildDied:
+    """A handler process ended by itself."""
+
+    pid: int
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseEntered:
+    """The worker as a whole went on: ready, draining, stopping, unfit, stopped."""
+
+    phase: str
+    detail: str = ""
+
+
+ATTEMPT_BEGUN: Signal[AttemptBegun] = Signal("attempt_begun")
+ATTEMPT_ENDED: Signal[AttemptEnded] = Signal("attempt_ended")
+OUTCOME_DROPPED: Signal[OutcomeDropped] = Signal("outcome_dropped")
+ATTEMPT_BROKE: Signal[AttemptBroke] = Signal("attempt_broke")
+HANDLER_STUCK: Signal[HandlerStuck] = Signal("handler_stuck")
+CHILD_DIED: Signal[ChildDied] = Signal("child_died")
+PHASE_ENTERED: Signal[PhaseEntered] = Signal("phase_entered")
