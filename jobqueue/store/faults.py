@@ -21,6 +21,8 @@ _ROLLED_BACK = {"40001", "40P01"}
 _GONE = {"57P01", "57P02", "57P03", "57P05", "53300", "25006"}
 _LOCKED = {"55P03"}
 _CANCELLED = {"57014"}
+# Raised by our own submit_jobs.
+_REJECTED = "JQ001"
 
 
 def sqlstate(error: BaseException) -> str:
@@ -57,6 +59,14 @@ def translate(error: BaseException) -> JobQueueError:
     if connection_lost(error):
         return Unavailable("the database cannot be reached")
     return Internal("the database refused the statement")
+
+
+def rejected_item(error: BaseException) -> tuple[int, str] | None:
+    """Return (index, outcome) of the item that made an atomic batch fail, else None."""
+    if sqlstate(error) != _REJECTED:
+        return None
+    ordinal, outcome = str(getattr(error, "detail", "")).split()
+    return int(ordinal) - 1, outcome
 
 
 @contextmanager

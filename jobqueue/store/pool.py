@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 import asyncpg
 
 from jobqueue.store.faults import translated
+from jobqueue.store.statements import statement
 
 # Quoted: asyncpg's classes are generic for the type checker only.
 Connection: TypeAlias = (
@@ -22,6 +23,13 @@ HOT_SETTINGS = {
     "synchronous_commit": "on",
     "timezone": "UTC",
 }
+
+_SET_LOCK_TIMEOUT = statement("set_lock_timeout")
+
+
+async def limit_lock_waits(connection: Connection, seconds: float) -> None:
+    """Let no lock be waited for longer than ``seconds`` in the rest of the transaction."""
+    await connection.execute(_SET_LOCK_TIMEOUT, str(int(seconds * 1000)))
 
 
 def _options(connect_timeout_s: float, application_name: str, *, pgbouncer: bool) -> dict[str, Any]:

@@ -1,0 +1,151 @@
+"""Looks jobs up, and moves them when an operator or a caller asks (R-3.12 to R-3.14)."""
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from uuid import UUID
+
+from jobqueue.domain.job import Job, JobEvent, JobFilter
+from jobqueue.errors import FailedPrecondition, FieldViolation, InvalidArgument, NotFound
+from jobqueue.store import jobs as store
+from jobqueue.store.faults import retrying
+from jobqueue.store.pool import Pool
+
+WATCH_FIRST_S, WATCH_LAST_S = 0.05, 1.0
+"""A watched job is looked at this often: soon after it moved, then less and less."""
+
+
+class CancelOutcome(StrEnum):
+    """What came of a cancellation."""
+
+    CANCELLED = "CANCELLED"
+    CANCEL_REQUESTED = "CANCEL_REQUESTED"
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Some jobs, and the token of the next page ('' on the last)."""
+
+    jobs: list[Job]
+    next_page_token: str
+
+
+class Jobs:
+    """What can be asked of, and done with, jobs that exist."""
+
+    def __init__(self, pool: Pool, announce: Callable[[Iterable[str]], None]) -> None:
+        """``announce`` gets the queue of a job that was made ready; it must not block."""
+        self._pool = pool
+        self._announce = announce
+
+    async def get(self, job_id: UUID) -> Job:
+        """Return a job as it is now. Raises NotFound."""
+        job = await retrying(lambda: store.get_job(self._pool, job_id))
+        if job is None:
+            raise NotFound("job", str(job_id))
+        return job
+
+    async def list(self, which: JobFilter, page_size: int, page_token: str = "") -> JobPage:
+        """Return a page of jobs, newest first, without payloads.
+
+        Pages never skip or repeat a job that exists throughout. Raises InvalidArgument when the
+        token was not made for this filter.
+        """
+        before = _position(page_token, which) if page_token else store.NEWEST
+        found = await retrying(
+            lambda: store.list_jobs(self._pool, which, before=before, limit=page_size + 1)
+        )
+        page = found[:page_size]
+        token = _token(page[-1].place, which) if len(found) > page_size else ""
+        return JobPage([listed.job for listed in page], token)
+
+    async def events(self, job_id: UUID) -> Sequence[JobEvent]:
+        """Return the transitions of a job in order. Raises NotFound."""
+        events = await retrying(lambda: store.list_job_events(self._pool, job_id))
+        if not events:
+            raise NotFound("job", str(job_id))
+        return events
+
+    async def cancel(self, job_id: UUID, *, running: bool) -> CancelOutcome:
+        """Cancel a job; one that runs only when ``running``, and then by asking its worker.
+
+        Raises NotFound; FailedPrecondition when it is finished, or runs and that was not asked
+        for; Aborted when a transaction holds it.
+        """
+        answer = await retrying(lambda: store.cancel_job(self._pool, job_id, running=running))
+        match answer:
+            case "CANCELLED":
+                return CancelOutcome.CANCELLED
+            case "REQUESTED":
+                return CancelOutcome.CANCEL_REQUESTED
+        raise _refused(job_id, answer, "cancelled")
+
+    async def retry(self, job_id: UUID) -> Job:
+        """Make a FAILED or DEAD_LETTERED job PENDING; return it as it is afterwards.
+
+        Raises NotFound, FailedPrecondition, Aborted.
+        """
+        answer = await retrying(lambda: store.retry_job(self._pool, job_id))
+        if answer != "RETRIED":
+            raise _refused(job_id, answer, "retried")
+        job = await self.get(job_id)
+        self._announce([job.queue])
+        return job
+
+    async def delete(self, job_id: UUID) -> None:
+        """Delete a finished job; its idempotency key is free again, its events stay.
+
+        Raises NotFound, FailedPrecondition, Aborted.
+        """
+        answer = await retrying(lambda: store.delete_job(self._pool, job_id))
+        if answer != "DELETED":
+            raise _refused(job_id, answer, "deleted")
+
+    async def watch(self, job_id: UUID) -> AsyncIterator[Job]:
+        """Yield the job now and after every change seen, until it is terminal. Raises NotFound."""
+        last: Job | None = None
+        pause = WATCH_FIRST_S
+        while last is None or not last.status.terminal:
+            job = await self.get(job_id)
+            if job != last:
+                yield job
+                last, pause = job, WATCH_FIRST_S
+                continue
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, WATCH_LAST_S)
+
+
+def _refused(job_id: UUID, answer: str, done: str) -> NotFound | FailedPrecondition:
+    if answer == "NOT_FOUND":
+        return NotFound("job", str(job_id))
+    return FailedPrecondition(
+        f"job {job_id} is {answer} and cannot be {done}", reason=f"JOB_{answer}"
+    )
+
+
+def _fingerprint(which: JobFilter) -> str:
+    fields = [which.queue, which.type, sorted(which.statuses)]
+    return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:16]
+
+
+def _token(place: int, which: JobFilter) -> str:
+    raw = f"{place}:{_fingerprint(which)}".encode()
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _position(token: str, which: JobFilter) -> int:
+    try:
+        raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)).decode("ascii")
+        place, fingerprint = raw.split(":")
+        position = int(place)
+    except (binascii.Error, ValueError) as error:
+        raise InvalidArgument([FieldViolation("page_token", "is not a page token")]) from error
+    if fingerprint != _fingerprint(which) or not 0 < position <= store.NEWEST:
+        fault = "was made for another list; the other fields must stay as they were"
+        raise InvalidArgument([FieldViolation("page_token", fault)])
+    return position

@@ -1,0 +1,184 @@
+"""Administers queues (R-5.1, R-5.2)."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from jobqueue.domain.backoff import RetryPolicy
+from jobqueue.domain.limits import (
+    Limits,
+    check,
+    name_faults,
+    number_faults,
+    positive_faults,
+)
+from jobqueue.domain.queue import (
+    DEFAULT_QUEUE,
+    PolicyChange,
+    Queue,
+    QueuePolicy,
+    QueueStats,
+)
+from jobqueue.errors import (
+    Aborted,
+    AlreadyExists,
+    FailedPrecondition,
+    FieldViolation,
+    NotFound,
+)
+from jobqueue.store import queues as store
+from jobqueue.store.faults import retrying
+from jobqueue.store.pool import Pool
+
+MAX_WEIGHT = 1_000_000
+MAX_RUNNING = 1_000_000
+MAX_WINDOW_S = 7 * 86_400.0
+_UPDATE_TRIES = 20
+_CANCEL_PAGE = 1_000
+_CANCEL_PAUSE_S = 0.1
+
+
+class Queues:
+    """What can be asked of, and done with, queues."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        limits: Limits,
+        defaults: QueuePolicy,
+        announce: Callable[[Iterable[str]], None],
+    ) -> None:
+        """``defaults`` is the policy of a new queue that does not say otherwise."""
+        self._pool = pool
+        self._limits = limits
+        self._defaults = defaults
+        self._announce = announce
+
+    async def ensure_default(self) -> None:
+        """Make the queue ``default`` unless it exists."""
+        await retrying(lambda: store.create_queue(self._pool, DEFAULT_QUEUE, self._defaults))
+
+    async def create(self, name: str, change: PolicyChange) -> Queue:
+        """Make a queue. Raises InvalidArgument, AlreadyExists."""
+        policy = changed_policy(self._defaults, change, self._defaults)
+        check([*name_faults("name", name, self._limits), *policy_faults(policy, self._limits)])
+        made = await retrying(lambda: store.create_queue(self._pool, name, policy))
+        if made is None:
+            raise AlreadyExists("queue", name, f"queue {name!r} exists already")
+        return made
+
+    async def update(self, name: str, change: PolicyChange) -> Queue:
+        """Set the fields that ``change`` names. Raises InvalidArgument, NotFound."""
+        for _ in range(_UPDATE_TRIES):
+            current = await self.get(name)
+            policy = changed_policy(current.policy, change, self._defaults)
+            check(policy_faults(policy, self._limits))
+            updated = await store.update_queue(self._pool, name, policy, current.updated_at)
+            if updated is not None:
+                self._announce([name])
+                return updated
+        raise Aborted(f"queue {name!r} keeps changing; try again")
+
+    async def get(self, name: str) -> Queue:
+        """Return a queue. Raises NotFound."""
+        found = await retrying(lambda: store.list_queues(self._pool, name))
+        if not found:
+            raise NotFound("queue", name)
+        return found[0]
+
+    async def list(self) -> list[Queue]:
+        """Return all queues by name."""
+        return await retrying(lambda: store.list_queues(self._pool))
+
+    async def pause(self, name: str) -> Queue:
+        """Stop claims; a claim on its way may still win. Raises NotFound."""
+        return await self._set_paused(name, paused=True)
+
+    async def resume(self, name: str) -> Queue:
+        """Let claims go on. Raises NotFound."""
+        queue = await self._set_paused(name, paused=False)
+        self._announce([name])
+        return queue
+
+    async def _set_paused(self, name: str, *, paused: bool) -> Queue:
+        queue = await retrying(lambda: store.pause_queue(self._pool, name, paused=paused))
+        if queue is None:
+            raise NotFound("queue", name)
+        return queue
+
+    async def delete(self, name: str, *, force: bool) -> int:
+        """Delete a queue and return how many of its jobs were cancelled for it.
+
+        Raises NotFound; FailedPrecondition for ``default``, and for a queue with live jobs unless
+        ``force``: then these are cancelled (running ones asked to stop) and this returns when none
+        is left. Finished jobs stay readable.
+        """
+        if name == DEFAULT_QUEUE:
+            raise FailedPrecondition(f"queue {name!r} cannot be deleted", reason="DEFAULT_QUEUE")
+        deletion = await retrying(lambda: store.delete_queue(self._pool, name, force=force))
+        if deletion.state == "not_found" or deletion.queue is None:
+            raise NotFound("queue", name)
+        if deletion.state == "not_empty":
+            message = f"queue {name!r} has jobs that are not finished; force cancels them"
+            raise FailedPrecondition(message, reason="QUEUE_NOT_EMPTY")
+        return await self._cancel_all(deletion.queue)
+
+    async def _cancel_all(self, queue: int) -> int:
+        cancelled = 0
+        while await store.count_queue_live(self._pool, queue):
+            moved = await store.cancel_queue_jobs(self._pool, _CANCEL_PAGE)
+            cancelled += moved
+            if not moved:
+                await asyncio.sleep(_CANCEL_PAUSE_S)
+        return cancelled
+
+    async def stats(self, name: str | None, window_s: float) -> Sequence[QueueStats]:
+        """Return the figures of all queues or of one. Raises InvalidArgument, NotFound."""
+        check(positive_faults("window", window_s, MAX_WINDOW_S))
+        found = await retrying(lambda: store.get_queue_stats(self._pool, name, window_s))
+        if name is not None and not found:
+            raise NotFound("queue", name)
+        return found
+
+
+_RETRY_FIELDS = frozenset({"base_delay_s", "max_delay_s"})
+
+
+def changed_policy(policy: QueuePolicy, change: PolicyChange, defaults: QueuePolicy) -> QueuePolicy:
+    """Return ``policy`` with the fields of ``change``; one set to None takes its default.
+
+    For ttl_s and max_running None means none, for priority_weights strict order.
+    """
+    fields: dict[str, Any] = dict(change.fields)
+    cleared = {k for k, v in fields.items() if v is None}
+    retry = {k: fields.pop(k) for k in _RETRY_FIELDS & fields.keys()}
+    retry |= {k: getattr(defaults.retry, k) for k in cleared & _RETRY_FIELDS}
+    if "max_retries" in cleared:
+        fields["max_retries"] = defaults.max_retries
+    if "priority_weights" in cleared:
+        fields["priority_weights"] = {}
+    return replace(policy, **fields, retry=replace(policy.retry, **retry))
+
+
+def policy_faults(policy: QueuePolicy, limits: Limits) -> Iterator[FieldViolation]:
+    """Yield everything wrong with a policy."""
+    yield from number_faults("policy.max_retries", policy.max_retries, 0, limits.max_retries)
+    yield from positive_faults("policy.ttl", policy.ttl_s, limits.delay_s)
+    yield from _retry_faults(policy.retry, limits)
+    yield from number_faults("policy.max_running", policy.max_running, 1, MAX_RUNNING)
+    yield from _weight_faults(policy.priority_weights)
+
+
+def _retry_faults(retry: RetryPolicy, limits: Limits) -> Iterator[FieldViolation]:
+    yield from number_faults("policy.base_delay", retry.base_delay_s, 0, limits.delay_s)
+    yield from number_faults("policy.max_delay", retry.max_delay_s, 0, limits.delay_s)
+    if retry.max_delay_s < retry.base_delay_s:
+        yield FieldViolation("policy.max_delay", "must not be less than base_delay")
+
+
+def _weight_faults(weights: Mapping[int, int]) -> Iterator[FieldViolation]:
+    for priority, weight in weights.items():
+        field = f"policy.priority_weights[{priority}]"
+        yield from number_faults(f"{field} priority", priority, 0, 9)
+        yield from number_faults(field, weight, 1, MAX_WEIGHT)

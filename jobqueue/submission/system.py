@@ -1,0 +1,25 @@
+"""What is asked of the system as a whole."""
+
+from jobqueue.store.faults import retrying, translated
+from jobqueue.store.pool import Pool
+from jobqueue.store.queues import list_unhandled
+from jobqueue.store.statements import statement
+
+_VERSION = statement("get_server_version")
+_PROBE_TIMEOUT_S = 3.0
+
+
+class System:
+    """Answers for the parts that every server shares."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def unhandled(self) -> list[tuple[str, str | None, int]]:
+        """Return (queue, type, how many) of jobs that wait because nobody has a handler."""
+        return await retrying(lambda: list_unhandled(self._pool))
+
+    async def database(self) -> str:
+        """Return PostgreSQL's version. Raises Unavailable or DeadlineExceeded when it is away."""
+        with translated():
+            return str(await self._pool.fetchval(_VERSION, timeout=_PROBE_TIMEOUT_S))
