@@ -50,7 +50,7 @@ BEGIN
             UPDATE jobqueue.leases SET cancel_requested = true WHERE id = job AND running;
             IF FOUND THEN RETURN 'REQUESTED'; END IF;
         END IF;
-        SELECT status INTO found_status FROM jobqueue.job_status v WHERE v.job = cancel_job.job;
+        SELECT status INTO found_status FROM jobqueue.job_status v WHERE v.job_id = p_job_id;
         IF found_status IS NULL THEN RETURN 'NOT_FOUND'; END IF;
         IF found_status IN ('DONE', 'DEAD_LETTERED')
            OR (found_status = 'RUNNING' AND NOT p_running) THEN
@@ -97,7 +97,7 @@ BEGIN
         SELECT id, queue_id, seq + 1, was, 'PENDING', 'OPERATOR_RETRY', attempt FROM u;
         GET DIAGNOSTICS moved = ROW_COUNT;
         IF moved = 1 THEN RETURN 'RETRIED'; END IF;
-        SELECT status INTO found_status FROM jobqueue.job_status v WHERE v.job = retry_job.job;
+        SELECT status INTO found_status FROM jobqueue.job_status v WHERE v.job_id = p_job_id;
         IF found_status IS NULL THEN RETURN 'NOT_FOUND'; END IF;
         IF found_status NOT IN ('FAILED', 'DEAD_LETTERED') THEN RETURN found_status; END IF;
     END LOOP;
@@ -117,7 +117,7 @@ BEGIN
     FOR pass IN 1..50 LOOP
         PERFORM jobqueue.remove_finished(ARRAY[job]);
         IF NOT EXISTS (SELECT FROM jobqueue.jobs WHERE id = job) THEN RETURN 'DELETED'; END IF;
-        SELECT status INTO found_status FROM jobqueue.job_status v WHERE v.job = delete_job.job;
+        SELECT status INTO found_status FROM jobqueue.job_status v WHERE v.job_id = p_job_id;
         IF found_status IS NULL THEN RETURN 'NOT_FOUND'; END IF;
         IF found_status NOT IN ('DONE', 'DEAD_LETTERED') THEN RETURN found_status; END IF;
     END LOOP;
