@@ -10,6 +10,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.limits import Limits
@@ -141,7 +142,8 @@ class Executor:
         return outcome
 
     async def _until_stopped(self, task: asyncio.Task[Outcome], attempt: Attempt) -> None:
-        await asyncio.wait({task, attempt.stopped}, return_when=asyncio.FIRST_COMPLETED)
+        ends: set[asyncio.Future[Any]] = {task, attempt.stopped}
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         if task.done() and attempt.reason not in {None, Stop.LOST}:
             attempt.reason = None  # it finished first
 

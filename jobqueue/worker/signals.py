@@ -55,6 +55,15 @@ class ChildDied:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessEnded:
+    """One of several worker processes ended; ``again_in_s`` None: it is not replaced."""
+
+    pid: int
+    how: str
+    again_in_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class PhaseEntered:
     """The worker as a whole went on: ready, draining, stopping, unfit, stopped."""
 
@@ -69,3 +78,4 @@ ATTEMPT_BROKE: Signal[AttemptBroke] = Signal("attempt_broke")
 HANDLER_STUCK: Signal[HandlerStuck] = Signal("handler_stuck")
 CHILD_DIED: Signal[ChildDied] = Signal("child_died")
 PHASE_ENTERED: Signal[PhaseEntered] = Signal("phase_entered")
+PROCESS_ENDED: Signal[ProcessEnded] = Signal("process_ended")

@@ -19,6 +19,7 @@ from jobqueue.worker.executor import DEATH_LIMIT_S, Executor, RunRules
 from jobqueue.worker.registry import Registry
 from jobqueue.worker.runners import Runners
 from jobqueue.worker.signals import PHASE_ENTERED, PhaseEntered
+from jobqueue.worker.waiting import any_set
 
 EXIT_DONE, EXIT_HURRIED, EXIT_UNFIT = 0, 1, 3
 """0: nothing left behind. 1: ended in a hurry or not cleanly. 3: a handler could not be ended."""
@@ -74,7 +75,7 @@ class Worker:
         """Register; False when the worker was told to end before that worked."""
         opening = Opening(self._leases, self._facts)
         await opening.start()
-        await _any_set(opening.done, self._asked.shutdown)
+        await any_set(opening.done, self._asked.shutdown)
         await opening.stop(_HURRY_LIMIT_S)
         return opening.done.is_set()
 
@@ -83,11 +84,11 @@ class Worker:
         await self._loops.start_all()
         self._tell("ready")
         ends = (self._asked.shutdown, self._unfit)
-        await _any_set(self._asked.drain, *ends)
+        await any_set(self._asked.drain, *ends)
         if self._asked.drain.is_set() and not any(end.is_set() for end in ends):
             self._tell("draining")
             self._claiming.drain()
-            await _any_set(*ends)
+            await any_set(*ends)
 
     async def _shut_down(self) -> bool:
         """Give everything back; return whether that was complete."""
@@ -115,7 +116,7 @@ class Worker:
         hurry = () if self._asked.hurry.is_set() else (self._asked.hurry,)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await _any_set(self._claiming.idle, *interrupts, *hurry)
+                await any_set(self._claiming.idle, *interrupts, *hurry)
         return self._claiming.idle.is_set()
 
     async def _close_leases(self) -> bool:
@@ -174,13 +175,3 @@ class Opening(Service):
             await self._leases.open(self._facts)
             self.done.set()
         return None
-
-
-async def _any_set(*events: asyncio.Event) -> None:
-    """Wait until at least one of ``events`` is set."""
-    waits = [asyncio.ensure_future(event.wait()) for event in events]
-    try:
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for wait in waits:
-            wait.cancel()

@@ -1,0 +1,232 @@
+"""`jq-worker`: the data plane. Parses flags, calls wiring, prints.
+
+What loads a driver or handlers is imported when a worker starts: `--help` must be instant.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from jobqueue.config.load import Loaded, load_settings
+from jobqueue.config.model import Settings
+from jobqueue.domain.limits import MAX_CONCURRENCY
+from jobqueue.errors import JobQueueError, SettingsError
+
+FAILED, BAD_SETTINGS = 1, 2
+_LEVELS = click.Choice(("trace", "debug", "info", "warn", "error"))
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What was given on the command line. None: not given."""
+
+    config: Path | None
+    server_addr: str | None
+    worker_id: str | None
+    concurrency: int
+    queues: tuple[str, ...]
+    handlers: str | None
+    processes: int | None
+    prefetch: int | None
+    allow_shell: bool
+    embedded: bool
+    data_dir: Path | None
+    log_level: str | None
+
+    def settings(self) -> Mapping[str, object]:
+        """Return those flags that are settings, by key."""
+        return {
+            "worker.handlers": self.handlers,
+            "worker.processes": self.processes,
+            "worker.prefetch": self.prefetch,
+            "worker.allow_shell": self.allow_shell or None,
+            "logging.level": self.log_level,
+        }
+
+
+def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:  # noqa: FBT001 - click's signature
+    if asked:
+        from jobqueue.runtime.version import version_line  # noqa: PLC0415 - may ask git
+
+        click.echo(version_line())
+        context.exit()
+
+
+def _names(_context: click.Context, _option: click.Parameter, text: str) -> tuple[str, ...]:
+    """Return comma-separated names, each once, in the order given."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+@click.command(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 ended as asked; 1 could not start, or ended in a hurry; 2 bad setting;"
+    " 3 a handler could not be ended. Signals: SIGTERM or SIGINT ends it, a second one at once;"
+    " SIGUSR1 drains it.",
+)
+@click.option("--config", type=_FILE, help="YAML file of settings.")
+@click.option("--server-addr", metavar="HOST:PORT", help="Server of remote workers; not used yet.")
+@click.option("--worker-id", help="Unique name.  [default: host, process id, random suffix]")
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, MAX_CONCURRENCY),
+    default=4,
+    show_default=True,
+    help="Jobs that run at once, per process.",
+)
+@click.option(
+    "--queues",
+    default="default",
+    show_default=True,
+    metavar="Q1,Q2",
+    callback=_names,
+    help="Queues to serve.",
+)
+@click.option("--handlers", metavar="MODULE,…", help="Python modules that declare handlers.")
+@click.option("--processes", type=int, help="Worker processes.  [default: 1]")
+@click.option("--prefetch", type=int, help="Jobs held ready beyond the running.  [default: 0]")
+@click.option("--allow-shell", is_flag=True, help="Run jobs of type shell by /bin/sh -c.")
+@click.option("--embedded", is_flag=True, help="Join the database of jq-server --embedded.")
+@click.option("--data-dir", type=_FOLDER, help="Where that database keeps its data.")
+@click.option("--log-level", type=_LEVELS, help="Least level that is logged.  [default: info]")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print version and commit.",
+)
+def cli(**given: Any) -> None:
+    """Claim jobs from PostgreSQL, run their handlers, record what came of them.
+
+    Settings come from flags, then JQ_* variables, then --config, then defaults. A worker needs
+    db.* settings or --embedded, and something to run: handlers, worker.commands or --allow-shell.
+
+    \b
+    Examples:
+      jq-worker --embedded --handlers myapp.jobs
+      JQ_DB_PASSWORD=… jq-worker --config worker.yaml --queues mail,reports --concurrency 20
+      jq-worker --embedded --allow-shell --processes 4
+    """  # noqa: D301 - click knows a paragraph to keep by a real \b
+    flags = Flags(**given)
+    if flags.data_dir is not None and not flags.embedded:
+        raise click.UsageError("--data-dir needs --embedded")
+    _end_quietly_while_starting()
+    # Like `python -m`: handlers live where the worker is started.
+    sys.path.insert(0, str(Path.cwd()))
+    _exit(_start(flags))
+
+
+def _start(flags: Flags) -> int:
+    try:
+        return _work(flags, _start_up(flags))
+    except SettingsError as error:
+        _refuse(error)
+    except JobQueueError as error:
+        cause = f": {error.__cause__}" if error.__cause__ else ""
+        click.echo(f"jq-worker: {error}{cause}", err=True)
+        return FAILED
+
+
+def _start_up(flags: Flags) -> Settings:
+    """Read settings, start to log, and say what an operator should know."""
+    from jobqueue.runtime.log import configure_logging, get_logger  # noqa: PLC0415 - not for --help
+
+    loaded = load_settings(flags=flags.settings(), env=os.environ, path=flags.config)
+    mode = _mode(flags, loaded)
+    logging = loaded.settings.logging
+    configure_logging("jq-worker", logging.level, "text" if logging.format == "text" else "json")
+    for line in (*loaded.warnings, *mode):
+        get_logger(__name__).warning(line)
+    return loaded.settings
+
+
+def _mode(flags: Flags, loaded: Loaded) -> list[str]:
+    """Return what to say about the way to the jobs; end the program when there is none."""
+    direct = flags.embedded or loaded.sets("db")
+    server = flags.server_addr or os.environ.get("JQ_SERVER_ADDR")
+    if not direct:
+        why = "workers through --server-addr come with a later version; " if server else ""
+        raise click.UsageError(f"{why}set db.* (JQ_DB_URL, JQ_DB_HOST, …) or give --embedded")
+    return ["claiming directly from PostgreSQL; --server-addr is not used"] if server else []
+
+
+def _work(flags: Flags, settings: Settings) -> int:
+    from jobqueue.wiring.options import EmbeddedChoice  # noqa: PLC0415 - not for --help
+    from jobqueue.wiring.worker import (  # noqa: PLC0415 - loads the driver
+        WorkerChoice,
+        build_registry,
+        check_choice,
+        work,
+        work_in_processes,
+    )
+
+    embedded = EmbeddedChoice(flags.data_dir) if flags.embedded else None
+    choice = WorkerChoice(flags.worker_id, flags.queues, flags.concurrency, embedded)
+    check_choice(choice)
+    if settings.worker.processes == 1:
+        return _run(work(settings, choice, build_registry(settings)))
+    commands = _commands(flags, settings.worker.processes)
+    if flags.worker_id is not None:
+        check_choice(replace(choice, worker_id=commands[-1][-1]))
+    return _run(work_in_processes(commands))
+
+
+def _commands(flags: Flags, processes: int) -> list[Sequence[str]]:
+    """Return one command line per child: ours, but each for one process with its own name."""
+    argv = [sys.executable, "-m", "jobqueue.cli.worker_process", str(os.getpid())]
+    argv += [*sys.argv[1:], "--processes", "1"]
+    if flags.worker_id is None:
+        return [argv] * processes
+    return [[*argv, "--worker-id", f"{flags.worker_id}-{i + 1}"] for i in range(processes)]
+
+
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    import uvloop  # noqa: PLC0415 - not for --help
+
+    async def ended() -> int:
+        code = await work
+        if code:
+            # A handler that ignores its end would keep the loop, or the interpreter, from ending.
+            _exit(code)
+        return code
+
+    return uvloop.run(ended())
+
+
+def _end_quietly_while_starting() -> None:
+    """Until the loop listens, nothing is held: a signal may end the process at once."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+
+def _exit(code: int) -> NoReturn:
+    if not code:
+        sys.exit(0)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _refuse(error: SettingsError) -> NoReturn:
+    for fault in error.faults:
+        click.echo(f"jq-worker: {fault.key}: {fault.message}", err=True)
+    sys.exit(BAD_SETTINGS)
+
+
+def main() -> None:
+    """Run the program."""
+    cli.main(prog_name="jq-worker")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Builds a worker from settings, and runs it or a family of them."""
+
+import os
+import secrets
+import socket
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from jobqueue.config.dsn import database_dsn
+from jobqueue.config.model import Settings
+from jobqueue.domain.limits import Limits, name_faults
+from jobqueue.domain.queue import DEFAULT_QUEUE
+from jobqueue.domain.worker import WorkerFacts
+from jobqueue.embedded.facts import read_dsn
+from jobqueue.errors import Fault, SettingsError
+from jobqueue.lease.direct import DirectLeases
+from jobqueue.lease.settings import LeaseSettings
+from jobqueue.runtime.shutdown import ShutdownSignals
+from jobqueue.runtime.version import version
+from jobqueue.wiring.options import EmbeddedChoice
+from jobqueue.wiring.worker_log import WorkerLog
+from jobqueue.worker.claiming import Room
+from jobqueue.worker.executor import RunRules
+from jobqueue.worker.registry import Registry, load_handlers
+from jobqueue.worker.supervisor import supervise
+from jobqueue.worker.worker import Worker, WorkerOptions
+
+_HOST_LENGTH = 100
+"""Of a host name in a worker id: the rest must fit into the longest allowed name."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerChoice:
+    """What the command line says beyond the settings."""
+
+    worker_id: str | None = None
+    queues: tuple[str, ...] = (DEFAULT_QUEUE,)
+    concurrency: int = 4
+    embedded: EmbeddedChoice | None = None
+
+
+def check_choice(choice: WorkerChoice) -> None:
+    """Raise SettingsError for a name that cannot be one."""
+    named = [("--queues", queue) for queue in choice.queues]
+    if choice.worker_id is not None:
+        named.append(("--worker-id", choice.worker_id))
+    faults = [
+        Fault(flag, f"{name!r} {violation.description}")
+        for flag, name in named
+        for violation in name_faults(flag, name, Limits())
+    ]
+    if not choice.queues:
+        faults.append(Fault("--queues", "names no queue"))
+    if faults:
+        raise SettingsError(faults)
+
+
+def build_registry(settings: Settings) -> Registry:
+    """Import the handlers and join them with commands and shell. Raises SettingsError."""
+    worker = settings.worker
+    registry = load_handlers(worker.handlers, worker.commands, allow_shell=worker.allow_shell)
+    if not registry.handlers:
+        fault = "there is nothing to run: give handlers, worker.commands or worker.allow_shell"
+        raise SettingsError([Fault("worker.handlers", fault)])
+    return registry
+
+
+def build_worker(settings: Settings, choice: WorkerChoice, registry: Registry) -> Worker:
+    """Return a worker that claims from PostgreSQL; nothing is started yet.
+
+    Call it on the running loop. Raises EmbeddedError when the embedded database is not running.
+    """
+    embedded = choice.embedded
+    dsn = read_dsn(embedded.folder()) if embedded else database_dsn(settings.db)
+    leases = DirectLeases(dsn, _lease_settings(settings), choice.queues, registry.types)
+    facts = WorkerFacts(
+        worker_id=choice.worker_id or new_worker_id(),
+        hostname=socket.gethostname(),
+        pid=os.getpid(),
+        queues=choice.queues,
+        types=registry.types,
+        concurrency=choice.concurrency,
+        mode="direct",
+        version=version(),
+    )
+    WorkerLog(worker_id=facts.worker_id).listen()
+    return Worker(leases, registry, facts, _options(settings, choice))
+
+
+async def work(settings: Settings, choice: WorkerChoice, registry: Registry) -> int:
+    """Run one worker until it is told to end; return its exit code."""
+    with ShutdownSignals() as asked:
+        return await build_worker(settings, choice, registry).run(asked)
+
+
+async def work_in_processes(commands: Sequence[Sequence[str]]) -> int:
+    """Run a worker process per command until all have ended; return the exit code."""
+    WorkerLog().listen()
+    with ShutdownSignals() as asked:
+        return await supervise(commands, asked)
+
+
+def new_worker_id() -> str:
+    """Return a name that no other start of a worker has: host, process, random."""
+    host = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in _host())
+    return f"{host[:_HOST_LENGTH]}-{os.getpid()}-{secrets.token_hex(4)}"
+
+
+def _host() -> str:
+    return socket.gethostname() or "localhost"
+
+
+def _lease_settings(settings: Settings) -> LeaseSettings:
+    return LeaseSettings(
+        lease_s=settings.lease.duration_s,
+        renew_interval_s=settings.lease.renew_interval_s,
+        heartbeat_interval_s=settings.worker.heartbeat_interval_s,
+        stall_limit_s=settings.worker.stall_limit_s,
+        connect_timeout_s=settings.db.connect_timeout_ms / 1000,
+        pgbouncer=settings.db.pgbouncer,
+    )
+
+
+def _options(settings: Settings, choice: WorkerChoice) -> WorkerOptions:
+    worker = settings.worker
+    room = Room(
+        concurrency=choice.concurrency,
+        prefetch=worker.prefetch,
+        hold_s=settings.scheduler.assignment_timeout_s / 2,
+        stall_limit_s=worker.stall_limit_s,
+    )
+    rules = RunRules(
+        default_timeout_s=worker.default_timeout_s or None,
+        kill_grace_s=worker.kill_grace_s,
+        crash_limit=settings.reaper.crash_limit,
+        limits=Limits(**asdict(settings.limits)),
+    )
+    return WorkerOptions(room, rules, worker.shutdown_grace_period_s)

@@ -1,0 +1,95 @@
+"""What a worker writes to its log. Never a payload."""
+
+from jobqueue.domain.lease import LeasedJob
+from jobqueue.domain.outcome import Completed, Failed, Outcome, Refused
+from jobqueue.lease.signals import LEASES_LOST, SETTLE_REFUSED, LeaseLoss, SettleRefused
+from jobqueue.runtime.log import Logger, get_logger
+from jobqueue.worker.signals import (
+    ATTEMPT_BEGUN,
+    ATTEMPT_BROKE,
+    ATTEMPT_ENDED,
+    CHILD_DIED,
+    HANDLER_STUCK,
+    OUTCOME_DROPPED,
+    PHASE_ENTERED,
+    PROCESS_ENDED,
+    AttemptBegun,
+    AttemptBroke,
+    AttemptEnded,
+    ChildDied,
+    HandlerStuck,
+    OutcomeDropped,
+    PhaseEntered,
+    ProcessEnded,
+)
+
+_FIRST_LINE = 200
+
+
+class WorkerLog:
+    """Turns the signals of the worker and lease rooms into lines that name the worker."""
+
+    def __init__(self, **context: object) -> None:
+        self._log: Logger = get_logger(__name__).bind(**context)
+
+    def listen(self) -> None:
+        """Subscribe to everything, for the life of the process."""
+        ATTEMPT_BEGUN.subscribe(self._begun)
+        ATTEMPT_ENDED.subscribe(self._ended)
+        ATTEMPT_BROKE.subscribe(self._broke)
+        OUTCOME_DROPPED.subscribe(self._dropped)
+        HANDLER_STUCK.subscribe(self._stuck)
+        CHILD_DIED.subscribe(self._child_died)
+        PHASE_ENTERED.subscribe(self._phase)
+        PROCESS_ENDED.subscribe(self._process_ended)
+        LEASES_LOST.subscribe(self._lost)
+        SETTLE_REFUSED.subscribe(self._refused)
+
+    def _begun(self, news: AttemptBegun) -> None:
+        self._log.debug("attempt begun", **_names(news.job))
+
+    def _ended(self, news: AttemptEnded) -> None:
+        write = self._log.debug if isinstance(news.outcome, Completed) else self._log.info
+        context = _names(news.job) | {"seconds": round(news.seconds, 4)}
+        write("attempt ended", outcome=_word(news.outcome), **context, **_why(news.outcome))
+
+    def _broke(self, news: AttemptBroke) -> None:
+        self._log.bind(**_names(news.job)).error("an attempt broke the worker", error=news.error)
+
+    def _dropped(self, news: OutcomeDropped) -> None:
+        self._log.warning("outcome dropped", why=news.why, **_names(news.job))
+
+    def _stuck(self, news: HandlerStuck) -> None:
+        self._log.bind(**_names(news.job)).error("a handler ignored its end and cannot be killed")
+
+    def _child_died(self, news: ChildDied) -> None:
+        self._log.warning("a handler process ended by itself", pid=news.pid, how=news.how)
+
+    def _phase(self, news: PhaseEntered) -> None:
+        self._log.info(news.phase, **({"detail": news.detail} if news.detail else {}))
+
+    def _process_ended(self, news: ProcessEnded) -> None:
+        again = {"again_in_s": news.again_in_s} if news.again_in_s is not None else {}
+        write = self._log.warning if again else self._log.info
+        write("a worker process ended", pid=news.pid, how=news.how, **again)
+
+    def _lost(self, news: LeaseLoss) -> None:
+        self._log.warning("lease lost", job_id=str(news.job_id), queue=news.queue, why=news.why)
+
+    def _refused(self, news: SettleRefused) -> None:
+        self._log.error("the database refused an outcome", error=news.error)
+
+
+def _names(job: LeasedJob) -> dict[str, object]:
+    return {"job_id": str(job.job_id), "queue": job.queue, "type": job.type, "attempt": job.attempt}
+
+
+def _word(outcome: Outcome) -> str:
+    return type(outcome).__name__.upper()
+
+
+def _why(outcome: Outcome) -> dict[str, object]:
+    """Return the first line of an error; the whole of it is with the job."""
+    if not isinstance(outcome, Failed | Refused):
+        return {}
+    return {"cause": outcome.error.partition("\n")[0][:_FIRST_LINE]}
