@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import grpc
 
 from jobqueue.domain.limits import Limits
-from jobqueue.errors import Unavailable
+from jobqueue.errors import DeadlineExceeded, Unavailable
 from jobqueue.rpc.components import DOWN, NOT_USED, OFF, OK, component, loop_states
 from jobqueue.rpc.convert_admin import (
     DEFAULT_WINDOW_S,
@@ -147,7 +147,7 @@ class AdminService(AdminServiceServicer):
         try:
             await self._add_stored(status)
             database = component("postgresql", OK, await self._system.database())
-        except Unavailable as error:
+        except (Unavailable, DeadlineExceeded) as error:
             database = component("postgresql", DOWN, error.message)
         off = [component(name, OFF, NOT_USED) for name in ("redis", "kafka")]
         status.components.extend([database, *off, *loop_states(self._facts.loops)])

@@ -19,6 +19,10 @@ class Gate:
         """Take no more calls."""
         self._closed.set()
 
+    async def wait_closed(self) -> None:
+        """Return once no more calls are taken."""
+        await self._closed.wait()
+
     def check(self) -> None:
         """Raise Unavailable when closed: another server, or a later call, will answer."""
         if self._closed.is_set():
@@ -26,7 +30,7 @@ class Gate:
 
     async def until_closed(self, stream: AsyncIterator[T]) -> AsyncIterator[T]:
         """Pass a stream on. Raises Unavailable when the gate closes before its end."""
-        closed = asyncio.create_task(self._closed.wait())
+        closed = asyncio.create_task(self.wait_closed())
         upcoming: asyncio.Task[T] | None = None
         try:
             while not closed.done():

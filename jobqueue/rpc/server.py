@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
 from jobqueue.domain.limits import Limits
@@ -12,6 +11,7 @@ from jobqueue.errors import Unavailable
 from jobqueue.rpc.admin_service import AdminService
 from jobqueue.rpc.gate import Gate
 from jobqueue.rpc.guard import Guard
+from jobqueue.rpc.health import DrainingHealth
 from jobqueue.rpc.job_service import JobService
 from jobqueue.v1 import admin_service_pb2, job_service_pb2
 from jobqueue.v1.admin_service_pb2_grpc import add_AdminServiceServicer_to_server
@@ -40,7 +40,7 @@ class RpcServer:
         host: str = ALL_INTERFACES,
     ) -> None:
         self._gate = Gate()
-        self._health = HealthServicer()
+        self._health = DrainingHealth(self._gate)
         self._address = f"{host}:{port}"
         self._server = grpc.aio.server(interceptors=[Guard(self._gate)], options=_options(limits))
         add_JobServiceServicer_to_server(jobs, self._server)

@@ -10,7 +10,7 @@ from jobqueue.embedded.facts import read_dsn, read_facts
 from jobqueue.runtime.log import get_logger
 from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
 from jobqueue.store.migrate import head, migrate, schema_revision
-from jobqueue.store.pool import connect
+from jobqueue.store.pool import create_pool
 from jobqueue.submission.system import System
 from jobqueue.wiring.database import await_database, start_embedded
 from jobqueue.wiring.options import EmbeddedChoice
@@ -75,14 +75,14 @@ async def check_database(settings: Settings, embedded: EmbeddedChoice | None = N
 
 async def _look(settings: Settings, dsn: str) -> str:
     db = settings.db
-    connection = await connect(
-        dsn, connect_timeout_s=db.connect_timeout_ms / 1000, pgbouncer=db.pgbouncer
+    pool = await create_pool(
+        dsn, size=1, connect_timeout_s=db.connect_timeout_ms / 1000, pgbouncer=db.pgbouncer
     )
     try:
-        server = await System(connection).database()
-        revision = await schema_revision(connection)
+        server = await System(pool).database()
+        revision = await schema_revision(pool)
     finally:
-        await connection.close()
+        await pool.close()
     schema = f"schema at {revision}" if revision else "never migrated"
     return f"PostgreSQL {server}, {schema}; this version brings {head()}"
 

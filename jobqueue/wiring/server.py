@@ -86,10 +86,10 @@ class _Parts:
         )
         self._loops = Group([announcer, *_duties(settings, pool)])
         self._submitter = Submitter(pool, limits, announcer.announce)
-        self._queues = Queues(pool, limits, _defaults(settings))
+        self._queues = Queues(pool, limits, _defaults(settings), announcer.announce)
         facts = ServerFacts(version(), commit(), self._loops.services)
         self._rpc = RpcServer(
-            JobService(self._submitter, Jobs(pool), limits),
+            JobService(self._submitter, Jobs(pool, announcer.announce), limits),
             AdminService(self._queues, Workers(pool), System(pool), limits, facts),
             limits,
             port=settings.grpc.port,

@@ -1,0 +1,25 @@
+import asyncio
+
+import pytest
+
+from jobqueue.config.model import DbSettings
+from jobqueue.errors import Unavailable
+from jobqueue.wiring.database import await_database, cause_of
+
+NOWHERE = "postgresql://x@127.0.0.1:1/none"
+
+
+async def test_a_database_that_never_answers_is_given_up_after_the_patience(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with asyncio.timeout(10):
+        with pytest.raises(Unavailable):
+            await await_database(DbSettings(), NOWHERE, patience_s=0.6)
+    assert [r.getMessage() for r in caplog.records] == ["waiting for PostgreSQL"]
+
+
+def test_the_cause_names_what_the_driver_said_once() -> None:
+    error = Unavailable("the database cannot be reached")
+    assert cause_of(error) == "the database cannot be reached"
+    error.__cause__ = OSError("connection refused")
+    assert cause_of(error) == "the database cannot be reached: connection refused"
