@@ -1,7 +1,7 @@
 """What a worker writes to its log. Never a payload."""
 
 from jobqueue.domain.lease import LeasedJob
-from jobqueue.domain.outcome import Completed, Failed, Outcome, Refused
+from jobqueue.domain.outcome import Completed, Failed, Outcome
 from jobqueue.lease.signals import LEASES_LOST, SETTLE_REFUSED, LeaseLoss, SettleRefused
 from jobqueue.runtime.log import Logger, get_logger
 from jobqueue.worker.signals import (
@@ -23,7 +23,7 @@ from jobqueue.worker.signals import (
     ProcessEnded,
 )
 
-_FIRST_LINE = 200
+_KIND_LENGTH = 80
 
 
 class WorkerLog:
@@ -89,7 +89,7 @@ def _word(outcome: Outcome) -> str:
 
 
 def _why(outcome: Outcome) -> dict[str, object]:
-    """Return the first line of an error; the whole of it is with the job."""
-    if not isinstance(outcome, Failed | Refused):
+    """Return the kind of an error. Its message may quote the payload, which is never logged."""
+    if not isinstance(outcome, Failed):
         return {}
-    return {"cause": outcome.error.partition("\n")[0][:_FIRST_LINE]}
+    return {"cause": outcome.error.partition(":")[0].partition("\n")[0][:_KIND_LENGTH]}

@@ -66,7 +66,11 @@ class Child:
             raise ChildFailed(f"a handler process cannot be started: {error}") from error
         finally:
             theirs.close()
-        child = cls(group, *await asyncio.open_unix_connection(sock=ours))
+        try:
+            child = cls(group, *await asyncio.open_unix_connection(sock=ours))
+        except BaseException:
+            await group.end()
+            raise
         await child._greet(setup)
         return child
 

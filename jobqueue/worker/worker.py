@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
 from jobqueue.errors import JobQueueError
 from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone, Leases, News
-from jobqueue.runtime.service import Group, Service
+from jobqueue.runtime.service import Service
 from jobqueue.runtime.shutdown import ShutdownSignals
 from jobqueue.worker.attempt import Stop
 from jobqueue.worker.claiming import Claiming, Hints, Room
@@ -52,7 +52,7 @@ class Worker:
         self._runners = Runners(registry, rules.limits, room.concurrency)
         self._executor = Executor(leases, registry, self._runners, rules, self._become_unfit)
         self._claiming = Claiming(leases, self._executor, registry, room)
-        self._loops = Group([self._claiming, Hints(leases, self._claiming)])
+        self._hints = Hints(leases, self._claiming)
         self._asked = ShutdownSignals()
 
     async def run(self, asked: ShutdownSignals) -> int:
@@ -81,7 +81,8 @@ class Worker:
 
     async def _serve(self) -> None:
         """Claim and run until something ends this."""
-        await self._loops.start_all()
+        await self._claiming.start()
+        await self._hints.start()
         self._tell("ready")
         ends = (self._asked.shutdown, self._unfit)
         await any_set(self._asked.drain, *ends)
@@ -97,7 +98,8 @@ class Worker:
         if not self._unfit.is_set():
             await self._idle_within(self._options.shutdown_grace_s, self._unfit)
         clean = await self._end_running()
-        await self._loops.stop_all(_HURRY_LIMIT_S)
+        await self._hints.stop(0.0)
+        await self._claiming.stop(_HURRY_LIMIT_S)
         # The last turn may have brought jobs that are being handed back now.
         clean = await self._idle_within(_HURRY_LIMIT_S) and clean
         return await self._close_leases() and clean

@@ -1,0 +1,82 @@
+"""One executor over recorded leases, for handlers of every kind."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+
+import pytest
+import pytest_asyncio
+
+from jobqueue.domain.lease import LeasedJob
+from jobqueue.domain.outcome import Settlement
+from jobqueue.worker.executor import Executor, RunRules
+from jobqueue.worker.registry import Registry, load_handlers
+from jobqueue.worker.runners import Runners
+from tests.support import handlers
+from tests.support.recording_leases import RecordingLeases, leased
+
+KILL_GRACE_S = 0.5
+
+Run = Callable[..., Awaitable[Settlement]]
+
+
+@pytest.fixture(scope="session")
+def registry() -> Registry:
+    commands = {
+        "cat": ("cat",),
+        "missing": ("/no/such/program",),
+        "flood": ("sh", "-c", "head -c 500000000 /dev/zero; head -c 500000000 /dev/zero >&2"),
+        "fails": ("sh", "-c", "echo out; echo 'bad \\377 luck' >&2; exit 3"),
+        "ignores-input": ("true",),
+        "stubborn": ("sh", "-c", 'trap "" TERM; echo $$ > "$0"; sleep 60 & wait; wait; sleep 60'),
+    }
+    return load_handlers(["tests.support.handlers"], commands, allow_shell=True)
+
+
+@pytest_asyncio.fixture(scope="session")
+async def runners(registry: Registry) -> AsyncIterator[Runners]:
+    runners = Runners(registry, RunRules().limits, concurrency=2)
+    await runners.open()
+    yield runners
+    await runners.close()
+
+
+@pytest.fixture
+def leases() -> RecordingLeases:
+    return RecordingLeases()
+
+
+@pytest.fixture
+def unfit() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def executor(
+    leases: RecordingLeases, registry: Registry, runners: Runners, unfit: list[str]
+) -> Executor:
+    rules = RunRules(kill_grace_s=KILL_GRACE_S)
+    return Executor(leases, registry, runners, rules, lambda: unfit.append("unfit"))
+
+
+@pytest.fixture
+def run(executor: Executor, leases: RecordingLeases) -> Run:
+    """Run one job to its settlement."""
+
+    async def run(job_type: str | None, payload: bytes = b"", **fields: object) -> Settlement:
+        job: LeasedJob = leased(job_type, payload, **fields)  # type: ignore[arg-type]
+        await executor.execute(job)
+        return leases.settled[job.lease]
+
+    return run
+
+
+@pytest.fixture
+def _release() -> Iterator[None]:
+    """Let deaf handlers go at the end of the test."""
+    yield
+    handlers.RELEASE.set()
+
+
+@pytest.fixture(autouse=True)
+def _hold(request: pytest.FixtureRequest) -> None:
+    if "_release" in request.fixturenames:
+        handlers.RELEASE.clear()

@@ -1,0 +1,106 @@
+import asyncio
+
+import pytest
+
+from jobqueue.domain.limits import Limits
+from jobqueue.domain.outcome import Completed, Failed, Postponed, Refused
+from jobqueue.worker.endings import describe, outcome_of, outcome_of_error
+from jobqueue.worker.frames import Frame, frame_outcome, outcome_frame, receive
+from tests.support.handlers import exception_of, value_of
+
+LIMITS = Limits()
+
+
+@pytest.mark.parametrize(
+    "name,result",
+    [
+        ("none", None),
+        ("bytes", b"\x00\xff"),
+        ("text", "grüße\x00".encode()),
+        ("surrogate", "a\ufffdb".encode()),
+        ("json", '{"ä": [1, 2.5, null, true]}'.encode()),
+        ("done", b'{"ok": 1}'),
+    ],
+)
+def test_a_value_becomes_bytes(name: str, result: bytes | None) -> None:
+    assert outcome_of(value_of(name.encode()), LIMITS) == Completed(result)
+
+
+@pytest.mark.parametrize("name", ["nan", "inf", "cycle", "object"])
+def test_a_value_that_is_no_json_is_a_clear_failure(name: str) -> None:
+    outcome = outcome_of(value_of(name.encode()), LIMITS)
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith("the result is not JSON: ")
+
+
+def test_a_huge_result_is_cut_and_marked() -> None:
+    outcome = outcome_of(b"x" * (LIMITS.result_bytes + 1), LIMITS)
+    assert outcome == Completed(b"x" * LIMITS.result_bytes, truncated=True)
+
+
+def test_a_result_at_the_limit_is_whole() -> None:
+    assert outcome_of(b"x" * LIMITS.result_bytes, LIMITS) == Completed(b"x" * LIMITS.result_bytes)
+
+
+def test_a_returned_verdict_counts_like_a_raised_one() -> None:
+    assert outcome_of(value_of(b"returned-fail"), LIMITS) == Refused("no way")
+
+
+def test_verdicts_keep_their_words() -> None:
+    assert outcome_of_error(exception_of(b"later"), LIMITS) == Postponed(7.5, "not yet")
+    assert outcome_of_error(exception_of(b"fail"), LIMITS) == Refused("never")
+
+
+@pytest.mark.parametrize(
+    "name", ["value", "notext", "nul", "surrogate", "huge", "exit", "interrupt", "base"]
+)
+def test_any_exception_has_a_text_that_can_be_stored(name: str) -> None:
+    outcome = outcome_of_error(exception_of(name.encode()), LIMITS)
+    assert isinstance(outcome, Failed)
+    assert outcome.error
+    assert "\x00" not in outcome.error
+    assert len(outcome.error.encode()) <= LIMITS.error_bytes
+
+
+def test_a_failure_says_where_in_the_handler_it_arose() -> None:
+    def handler() -> None:
+        raise ValueError("deep")
+
+    try:
+        handler()
+    except ValueError as error:
+        outcome = outcome_of_error(error, LIMITS)
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith("ValueError: deep\n")
+    assert "in handler" in outcome.error
+
+
+def test_an_exception_without_a_message_is_named() -> None:
+    assert describe(KeyError()) == "KeyError"
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Completed(None),
+        Completed(b""),
+        Completed(b"\x00\xff", truncated=True),
+        Failed("text"),
+        Refused(""),
+        Postponed(1.5, "why"),
+    ],
+)
+async def test_an_outcome_crosses_the_socket_unchanged(outcome: Completed) -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(outcome_frame(outcome, last=True).pack())
+    frame = await receive(reader)
+    assert frame.head["last"]
+    assert frame_outcome(frame) == outcome
+
+
+async def test_half_a_frame_is_an_end() -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(Frame({"a": 1}, b"body").pack()[:-1])
+    reader.feed_eof()
+    with pytest.raises(EOFError):
+        await receive(reader)
