@@ -10,16 +10,14 @@ from jobqueue.client.aio import AsyncClient
 from jobqueue.client.batches import batches
 from jobqueue.client.policy import PolicyFields
 from jobqueue.client.results import (
-    CancelOutcome,
     ComponentStatus,
-    JobPage,
     SystemStatus,
     UnhandledType,
     Version,
 )
 from jobqueue.client.sync import Client
 from jobqueue.client.transport import Tls
-from jobqueue.domain.job import Job, JobEvent, JobFilter, JobSpec, Submitted
+from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
 from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.domain.worker import Worker

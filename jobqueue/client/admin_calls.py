@@ -8,9 +8,9 @@ from google.protobuf.message import Message
 from jobqueue.client import admin_messages as read
 from jobqueue.client.calls import LIMITS, Call, nothing
 from jobqueue.client.messages import duration
-from jobqueue.client.policy import PolicyFields, policy_faults, policy_mask, policy_message
+from jobqueue.client.policy import PolicyFields, policy_mask, policy_message
 from jobqueue.client.results import SystemStatus, Version
-from jobqueue.domain.limits import check, name_faults, positive_faults
+from jobqueue.domain.limits import check, name_faults, policy_faults, positive_faults
 from jobqueue.domain.queue import Queue, QueueStats
 from jobqueue.domain.worker import Worker
 from jobqueue.v1 import admin_service_pb2 as admin

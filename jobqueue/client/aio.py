@@ -15,7 +15,7 @@ from jobqueue.client.calls import MAX_PAGE, Call
 from jobqueue.client.faults import translate
 from jobqueue.client.follow import Follow
 from jobqueue.client.policy import PolicyFields
-from jobqueue.client.results import CancelOutcome, JobPage, SystemStatus, Version
+from jobqueue.client.results import SystemStatus, Version
 from jobqueue.client.transport import (
     DEFAULT_ADDRESS,
     DEFAULT_TIMEOUT_S,
@@ -24,7 +24,7 @@ from jobqueue.client.transport import (
     channel_options,
     credentials,
 )
-from jobqueue.domain.job import Job, JobEvent, JobFilter, JobSpec, Submitted
+from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
 from jobqueue.domain.queue import Queue, QueueStats
 from jobqueue.domain.worker import Worker
 from jobqueue.errors import JobQueueError

@@ -13,8 +13,7 @@ from uuid import UUID
 from google.protobuf.message import Message
 
 from jobqueue.client import messages as read
-from jobqueue.client.results import CancelOutcome, JobPage
-from jobqueue.domain.job import Job, JobEvent, JobFilter, JobSpec, Submitted
+from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
 from jobqueue.domain.limits import (
     Limits,
     check,

@@ -1,13 +1,11 @@
 """The policy of a queue as keyword arguments: what is said is set, None clears it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TypedDict
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from jobqueue.client.messages import duration
-from jobqueue.domain.limits import Limits, number_faults, positive_faults
-from jobqueue.errors import FieldViolation
 from jobqueue.v1 import admin_service_pb2 as admin
 
 
@@ -36,8 +34,6 @@ WIRE_NAMES = {
 }
 """Keyword to field of the message."""
 
-_MAX_COUNT = 2**31 - 1
-
 
 def policy_message(fields: PolicyFields) -> admin.QueuePolicy:
     """Return the fields that have a value as a message."""
@@ -57,16 +53,3 @@ def policy_mask(fields: PolicyFields) -> FieldMask:
     if unknown:
         raise TypeError(f"a queue has no {', '.join(sorted(unknown))}")
     return FieldMask(paths=sorted(WIRE_NAMES[name] for name in fields))
-
-
-def policy_faults(fields: PolicyFields, limits: Limits) -> Iterator[FieldViolation]:
-    """Yield what is wrong with the numbers."""
-    yield from number_faults("policy.max_retries", fields.get("max_retries"), 0, limits.max_retries)
-    yield from positive_faults("policy.ttl", fields.get("ttl_s"), limits.delay_s)
-    yield from number_faults("policy.base_delay", fields.get("base_delay_s"), 0, limits.delay_s)
-    yield from number_faults("policy.max_delay", fields.get("max_delay_s"), 0, limits.delay_s)
-    yield from number_faults("policy.max_running", fields.get("max_running"), 0, _MAX_COUNT)
-    for priority, share in (fields.get("priority_weights") or {}).items():
-        at = f"policy.priority_weights[{priority}]"
-        yield from number_faults(at, priority, 0, 9)
-        yield from number_faults(at, share, 1, _MAX_COUNT)

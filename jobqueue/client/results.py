@@ -1,27 +1,10 @@
-"""Answers that are no part of the domain: a page, an outcome, the state of the system."""
+"""Answers that are no part of the domain: versions and the state of the system."""
 
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
-from jobqueue.domain.job import Job
 from jobqueue.domain.queue import QueueStats
 from jobqueue.domain.worker import Worker
-
-
-class CancelOutcome(StrEnum):
-    """What became of a job that was to be cancelled."""
-
-    CANCELLED = "CANCELLED"  # it is DEAD_LETTERED
-    CANCEL_REQUESTED = "CANCEL_REQUESTED"  # it runs; its handler is being stopped
-
-
-@dataclass(frozen=True, slots=True)
-class JobPage:
-    """One page of jobs, without payloads and results. An empty token: this is the last page."""
-
-    jobs: tuple[Job, ...]
-    next_page_token: str = ""
 
 
 @dataclass(frozen=True, slots=True)

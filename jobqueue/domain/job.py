@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from uuid import UUID
 
 from jobqueue.domain.state import JobStatus, Reason, event_type
@@ -98,3 +99,18 @@ class JobFilter:
     queue: str | None = None
     type: str | None = None
     statuses: frozenset[JobStatus] = field(default_factory=frozenset)
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """One page of jobs, without payloads and results. An empty token: this is the last page."""
+
+    jobs: tuple[Job, ...]
+    next_page_token: str = ""
+
+
+class CancelOutcome(StrEnum):
+    """What became of a job that was to be cancelled."""
+
+    CANCELLED = "CANCELLED"  # it is DEAD_LETTERED
+    CANCEL_REQUESTED = "CANCEL_REQUESTED"  # it runs; its handler is being stopped

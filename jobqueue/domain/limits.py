@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from jobqueue.domain.backoff import MAX_DELAY_S
 from jobqueue.domain.job import JobSpec
@@ -17,6 +18,8 @@ KIB, MIB = 1024, 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 PRIORITY_NAMES = {"critical": 9, "high": 7, "normal": 5, "low": 1}
 MAX_CONCURRENCY = 10_000
+MAX_SHARE = 1_000_000
+"""The highest max_running, and the highest weight of a priority."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +135,22 @@ def _map_faults(field: str, pairs: Mapping[str, str], limits: Limits) -> Iterato
             yield FieldViolation(field, "has an empty key")
         yield from text_faults(f"{field} key", key, limits.label_bytes)
         yield from text_faults(f"{field}[{key!r}]", value, limits.label_bytes)
+
+
+def policy_faults(fields: Mapping[str, Any], limits: Limits) -> Iterator[FieldViolation]:
+    """Yield everything wrong with the named fields of a queue's policy (see ``PolicyChange``)."""
+    yield from number_faults("policy.max_retries", fields.get("max_retries"), 0, limits.max_retries)
+    yield from positive_faults("policy.ttl", fields.get("ttl_s"), limits.delay_s)
+    base, longest = fields.get("base_delay_s"), fields.get("max_delay_s")
+    yield from number_faults("policy.base_delay", base, 0, limits.delay_s)
+    yield from number_faults("policy.max_delay", longest, 0, limits.delay_s)
+    if base is not None and longest is not None and longest < base:
+        yield FieldViolation("policy.max_delay", "must not be less than base_delay")
+    yield from number_faults("policy.max_running", fields.get("max_running"), 1, MAX_SHARE)
+    for priority, weight in (fields.get("priority_weights") or {}).items():
+        at = f"policy.priority_weights[{priority}]"
+        yield from number_faults(at, priority, 0, 9)
+        yield from number_faults(at, weight, 1, MAX_SHARE)
 
 
 def check(faults: Iterable[FieldViolation]) -> None:

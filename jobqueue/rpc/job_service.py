@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 import grpc
 
+from jobqueue.domain.job import CancelOutcome
 from jobqueue.domain.limits import Limits
 from jobqueue.rpc.convert import (
     event_message,
@@ -16,7 +17,7 @@ from jobqueue.rpc.convert import (
     read_spec,
     read_specs,
 )
-from jobqueue.submission.jobs import CancelOutcome, Jobs
+from jobqueue.submission.jobs import Jobs
 from jobqueue.submission.submitter import Submitter
 from jobqueue.v1 import job_service_pb2 as pb
 from jobqueue.v1.job_service_pb2_grpc import JobServiceServicer

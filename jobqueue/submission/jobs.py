@@ -6,11 +6,9 @@ import binascii
 import hashlib
 import json
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from uuid import UUID
 
-from jobqueue.domain.job import Job, JobEvent, JobFilter
+from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage
 from jobqueue.errors import FailedPrecondition, FieldViolation, InvalidArgument, NotFound
 from jobqueue.store import jobs as store
 from jobqueue.store.faults import retrying
@@ -18,21 +16,6 @@ from jobqueue.store.pool import Pool
 
 WATCH_FIRST_S, WATCH_LAST_S = 0.05, 1.0
 """A watched job is looked at this often: soon after it moved, then less and less."""
-
-
-class CancelOutcome(StrEnum):
-    """What came of a cancellation."""
-
-    CANCELLED = "CANCELLED"
-    CANCEL_REQUESTED = "CANCEL_REQUESTED"
-
-
-@dataclass(frozen=True, slots=True)
-class JobPage:
-    """Some jobs, and the token of the next page ('' on the last)."""
-
-    jobs: list[Job]
-    next_page_token: str
 
 
 class Jobs:
@@ -62,7 +45,7 @@ class Jobs:
         )
         page = found[:page_size]
         token = _token(page[-1].place, which) if len(found) > page_size else ""
-        return JobPage([listed.job for listed in page], token)
+        return JobPage(tuple(listed.job for listed in page), token)
 
     async def events(self, job_id: UUID) -> Sequence[JobEvent]:
         """Return the transitions of a job in order. Raises NotFound."""

@@ -1,16 +1,15 @@
 """Administers queues (R-5.1, R-5.2)."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
-from jobqueue.domain.backoff import RetryPolicy
 from jobqueue.domain.limits import (
     Limits,
     check,
     name_faults,
-    number_faults,
+    policy_faults,
     positive_faults,
 )
 from jobqueue.domain.queue import (
@@ -31,8 +30,6 @@ from jobqueue.store import queues as store
 from jobqueue.store.faults import retrying
 from jobqueue.store.pool import Pool
 
-MAX_WEIGHT = 1_000_000
-MAX_RUNNING = 1_000_000
 MAX_WINDOW_S = 7 * 86_400.0
 _UPDATE_TRIES = 20
 _CANCEL_PAGE = 1_000
@@ -62,7 +59,7 @@ class Queues:
     async def create(self, name: str, change: PolicyChange) -> Queue:
         """Make a queue. Raises InvalidArgument, AlreadyExists."""
         policy = changed_policy(self._defaults, change, self._defaults)
-        check([*name_faults("name", name, self._limits), *policy_faults(policy, self._limits)])
+        check([*name_faults("name", name, self._limits), *_faults(policy, self._limits)])
         made = await retrying(lambda: store.create_queue(self._pool, name, policy))
         if made is None:
             raise AlreadyExists("queue", name, f"queue {name!r} exists already")
@@ -73,7 +70,7 @@ class Queues:
         for _ in range(_UPDATE_TRIES):
             current = await self.get(name)
             policy = changed_policy(current.policy, change, self._defaults)
-            check(policy_faults(policy, self._limits))
+            check(_faults(policy, self._limits))
             updated = await store.update_queue(self._pool, name, policy, current.updated_at)
             if updated is not None:
                 self._announce([name])
@@ -161,24 +158,13 @@ def changed_policy(policy: QueuePolicy, change: PolicyChange, defaults: QueuePol
     return replace(policy, **fields, retry=replace(policy.retry, **retry))
 
 
-def policy_faults(policy: QueuePolicy, limits: Limits) -> Iterator[FieldViolation]:
-    """Yield everything wrong with a policy."""
-    yield from number_faults("policy.max_retries", policy.max_retries, 0, limits.max_retries)
-    yield from positive_faults("policy.ttl", policy.ttl_s, limits.delay_s)
-    yield from _retry_faults(policy.retry, limits)
-    yield from number_faults("policy.max_running", policy.max_running, 1, MAX_RUNNING)
-    yield from _weight_faults(policy.priority_weights)
-
-
-def _retry_faults(retry: RetryPolicy, limits: Limits) -> Iterator[FieldViolation]:
-    yield from number_faults("policy.base_delay", retry.base_delay_s, 0, limits.delay_s)
-    yield from number_faults("policy.max_delay", retry.max_delay_s, 0, limits.delay_s)
-    if retry.max_delay_s < retry.base_delay_s:
-        yield FieldViolation("policy.max_delay", "must not be less than base_delay")
-
-
-def _weight_faults(weights: Mapping[int, int]) -> Iterator[FieldViolation]:
-    for priority, weight in weights.items():
-        field = f"policy.priority_weights[{priority}]"
-        yield from number_faults(f"{field} priority", priority, 0, 9)
-        yield from number_faults(field, weight, 1, MAX_WEIGHT)
+def _faults(policy: QueuePolicy, limits: Limits) -> Iterator[FieldViolation]:
+    fields = {
+        "max_retries": policy.max_retries,
+        "ttl_s": policy.ttl_s,
+        "base_delay_s": policy.retry.base_delay_s,
+        "max_delay_s": policy.retry.max_delay_s,
+        "priority_weights": policy.priority_weights,
+        "max_running": policy.max_running,
+    }
+    return policy_faults(fields, limits)
