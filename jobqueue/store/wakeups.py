@@ -8,6 +8,7 @@ from jobqueue.store.pool import Connection, Db, connect
 from jobqueue.store.statements import statement
 
 CHANNEL = "jobqueue_ready"
+_CHECK = statement("check_connection")
 _NOTIFY = statement("notify_queues")
 _MAX_BYTES = 7_900  # PostgreSQL refuses a payload of 8,000
 
@@ -67,7 +68,7 @@ class Listener(Service):
             return
         try:
             with translated():
-                await self._connection.execute("", timeout=self._connect_timeout_s)
+                await self._connection.fetchval(_CHECK, timeout=self._connect_timeout_s)
         except BaseException:
             self._connection.terminate()
             raise
