@@ -69,6 +69,9 @@ class Worker:
                 await self._serve()
             return self._exit_code(clean=await self._shut_down())
         finally:
+            # Done already, unless an error or a cancellation ended us.
+            await self._hints.stop(0.0)
+            await self._claiming.stop(0.0)
             await self._runners.close()
 
     async def _open(self) -> bool:
@@ -95,8 +98,8 @@ class Worker:
         """Give everything back; return whether that was complete."""
         self._claiming.close()
         self._tell("stopping")
-        if not self._unfit.is_set():
-            await self._idle_within(self._options.shutdown_grace_s, self._unfit)
+        cuts = (self._unfit, self._asked.hurry)
+        await self._idle_within(self._options.shutdown_grace_s, *cuts)
         clean = await self._end_running()
         await self._hints.stop(0.0)
         await self._claiming.stop(_HURRY_LIMIT_S)
@@ -108,17 +111,16 @@ class Worker:
         """Stop what runs and hand it back, once it is dead."""
         limit_s = self._options.rules.kill_grace_s + DEATH_LIMIT_S + _SETTLE_LIMIT_S
         self._executor.release_all()
-        if not self._asked.hurry.is_set() and await self._idle_within(limit_s):
+        if await self._idle_within(limit_s, self._asked.hurry):
             return True
         self._executor.release_all(hurry=True)
         return await self._idle_within(_HURRY_LIMIT_S)
 
     async def _idle_within(self, seconds: float, *interrupts: asyncio.Event) -> bool:
-        """Wait until no job is held; a hurry ends the wait, unless it was there before."""
-        hurry = () if self._asked.hurry.is_set() else (self._asked.hurry,)
+        """Wait until no job is held, or an interrupt; return whether none is held."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await any_set(self._claiming.idle, *interrupts, *hurry)
+                await any_set(self._claiming.idle, *interrupts)
         return self._claiming.idle.is_set()
 
     async def _close_leases(self) -> bool:

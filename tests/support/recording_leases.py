@@ -93,8 +93,11 @@ class RecordingLeases:
         self._callbacks.append(callback)
 
     async def wait_for_work(self, timeout_s: float) -> bool:
-        async with asyncio.timeout(timeout_s):
-            await self.hint.wait()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.hint.wait()
+        except TimeoutError:
+            return False
         self.hint.clear()
         return True
 

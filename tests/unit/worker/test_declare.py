@@ -17,7 +17,7 @@ def test_a_taken_type_is_refused() -> None:
     @handler("declare-taken")
     def first(_context: Context) -> None: ...
 
-    with pytest.raises(ValueError, match="taken by .*first"):
+    with pytest.raises(ValueError, match=r"taken by .*first"):
 
         @handler("declare-taken")
         def second(_context: Context) -> None: ...

@@ -12,7 +12,7 @@ LIMITS = Limits()
 
 
 @pytest.mark.parametrize(
-    "name,result",
+    ("name", "result"),
     [
         ("none", None),
         ("bytes", b"\x00\xff"),

@@ -105,7 +105,7 @@ async def test_verdicts_reach_the_settlement(run: Run, kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind,how",
+    ("kind", "how"),
     [
         ("segfaults", "died with signal SIGSEGV"),
         ("exits-at-once", "exited with code 7"),

@@ -1,0 +1,268 @@
+"""`jq-worker` as people run it: real programs, real signals, real PostgreSQL, a real server."""
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from jobqueue.v1 import admin_service_pb2 as admin_pb
+from jobqueue.v1 import job_pb2
+from jobqueue.v1 import job_service_pb2 as jobs_pb
+from tests.support.facade import Facade, serving
+from tests.support.programs import WorkerProgram
+from tests.support.waiting import eventually
+from tests.unit.worker.test_handlers import appears, dead, pid_in
+
+Start = Callable[..., WorkerProgram]
+
+FAST = {
+    "lease_duration_s": 3,
+    "lease_renew_interval_s": 0.5,
+    "worker_heartbeat_interval_s": 0.5,
+    "worker_kill_grace_s": 0.5,
+}
+
+
+CONNECTIONS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database()
+      AND application_name IN ('jq-worker', 'jq-keeper', 'jq-listener')
+"""
+
+
+@pytest_asyncio.fixture
+async def server(database: str) -> AsyncIterator[Facade]:
+    async with serving(database, reaper__interval_ms=100, scheduler__interval_ms=100) as facade:
+        yield facade
+
+
+@pytest.fixture
+def start(database: str, tmp_path: Path) -> Iterator[Start]:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    made: list[WorkerProgram] = []
+
+    def start(*flags: str, **settings: object) -> WorkerProgram:
+        made.append(WorkerProgram(database, folder, *flags, **{**FAST, **settings}))
+        return made[-1]
+
+    yield start
+    for worker in made:
+        worker.kill()
+
+
+async def becomes(server: Facade, job_id: str, status: str, within_s: float = 20.0) -> job_pb2.Job:
+    wanted = job_pb2.JobStatus.Value(f"JOB_STATUS_{status}")
+
+    async def look() -> job_pb2.Job | None:
+        job = await server.get(job_id)
+        return job if job.status == wanted else None
+
+    job = await eventually(look, within_s=within_s, what=f"{job_id} {status}")
+    assert job is not None
+    return job
+
+
+async def exits(worker: WorkerProgram) -> int:
+    return await asyncio.to_thread(worker.ended)
+
+
+async def ready(worker: WorkerProgram, count: int = 1) -> WorkerProgram:
+    return await asyncio.to_thread(worker.ready, count)
+
+
+async def workers(server: Facade) -> list[str]:
+    answer = await server.admin.ListWorkers(admin_pb.ListWorkersRequest())
+    return [worker.worker_id for worker in answer.workers]
+
+
+async def test_jobs_of_every_kind_run(server: Facade, start: Start) -> None:
+    worker = await ready(start())
+    kinds = {"echo": b"x", "async-returns": b"none", "thread": b"", "shell": b'{"command":"pwd"}'}
+    ids = {kind: await server.submit(type=kind, payload=p) for kind, p in kinds.items()}
+    for job_id in ids.values():
+        await becomes(server, job_id, "DONE")
+    assert (await server.get(ids["echo"])).result == b"x"
+    failed = await server.submit(type="segfaults", max_retries=0)
+    job = await becomes(server, failed, "DEAD_LETTERED")
+    assert job.last_error == "handler process died with signal SIGSEGV"
+    assert worker.process.poll() is None
+
+
+async def test_a_worker_holds_at_most_three_connections(
+    server: Facade, start: Start, conn: asyncpg.Connection
+) -> None:
+    await ready(start("--concurrency", "8"))
+    ids = [await server.submit(type="echo") for _ in range(20)]
+    for job_id in ids:
+        await becomes(server, job_id, "DONE")
+    assert await conn.fetchval(CONNECTIONS) == 3
+
+
+async def test_sigterm_lets_running_jobs_finish_gives_back_the_rest_and_exits_0(
+    server: Facade, start: Start, tmp_path: Path
+) -> None:
+    path = tmp_path / "go"
+    command = f"echo $$ > {tmp_path}/pid; while [ ! -e {path} ]; do sleep 0.05; done; echo done"
+    worker = await ready(start("--concurrency", "1", "--prefetch", "1"))
+    running = await server.submit(type="shell", payload=json.dumps({"command": command}).encode())
+    await appears(tmp_path / "pid")
+    waiting = await server.submit(type="echo")
+    await becomes(server, waiting, "ASSIGNED")
+    worker.send(signal.SIGTERM)
+    await becomes(server, waiting, "PENDING")
+    path.touch()
+    assert await exits(worker) == 0, worker.text()
+    assert (await becomes(server, running, "DONE")).result == b"done\n"
+    assert await workers(server) == []
+
+
+async def test_the_end_of_the_grace_releases_what_runs_uncharged(
+    server: Facade, start: Start, tmp_path: Path
+) -> None:
+    worker = await ready(start(worker_shutdown_grace_period_s=0.5))
+    job_id = await server.submit(type="ignores-term", payload=str(tmp_path / "pid").encode())
+    pid = await appears(tmp_path / "pid")
+    worker.send(signal.SIGTERM)
+    assert await exits(worker) == 0, worker.text()
+    job = await becomes(server, job_id, "PENDING")
+    assert (job.retry_count, dead(pid)) == (0, True)
+
+
+async def test_a_second_signal_releases_fast_and_exits_non_zero(
+    server: Facade, start: Start, tmp_path: Path
+) -> None:
+    worker = await ready(start(worker_kill_grace_s=60))
+    job_id = await server.submit(type="ignores-term", payload=str(tmp_path / "pid").encode())
+    await appears(tmp_path / "pid")
+    worker.send(signal.SIGTERM)
+
+    async def stopping() -> bool:
+        return '"stopping"' in worker.text()
+
+    await eventually(stopping, what="the first signal's effect")
+    worker.send(signal.SIGINT)
+    assert await asyncio.to_thread(worker.ended, 8) == 1
+    await becomes(server, job_id, "PENDING", within_s=2)
+
+
+async def test_a_signal_during_start_up_ends_it_quietly(start: Start, database: str) -> None:
+    worker = start()
+    worker.send(signal.SIGTERM)
+    # Before Python installs the first handler the default action ends it; nothing is held then.
+    assert await exits(worker) in {0, -signal.SIGTERM}
+
+
+async def test_a_killed_workers_job_runs_again_and_its_first_attempt_is_dead(
+    server: Facade, start: Start, tmp_path: Path
+) -> None:
+    path = tmp_path / "pid"
+    command = f"[ -e {path} ] && exit 0; trap '' TERM; echo $$ > {path}; sleep 60; exit 1"
+    worker = await ready(start())
+    job_id = await server.submit(type="shell", payload=json.dumps({"command": command}).encode())
+    await appears(path)
+    worker.send(signal.SIGKILL)
+    await exits(worker)
+
+    async def orphan_is_dead() -> bool:
+        return dead(pid_in(path))
+
+    await eventually(orphan_is_dead, what="the end of the orphan")
+    await ready(start())
+    job = await becomes(server, job_id, "FAILED")
+    assert job.retry_count == 1
+    await server.jobs.RetryJob(jobs_pb.RetryJobRequest(job_id=job_id))
+    await becomes(server, job_id, "DONE")
+
+
+async def test_a_running_job_can_be_cancelled(server: Facade, start: Start, tmp_path: Path) -> None:
+    await ready(start())
+    job_id = await server.submit(type="leaves-grandchild", payload=str(tmp_path / "pid").encode())
+    pid = await appears(tmp_path / "pid")
+    await server.jobs.CancelJob(jobs_pb.CancelJobRequest(job_id=job_id, running=True))
+    job = await becomes(server, job_id, "DEAD_LETTERED")
+    assert job.reason == "CANCELLED"
+    assert dead(pid)
+
+
+async def test_an_operator_drains_and_then_shuts_down_a_worker(
+    server: Facade, start: Start
+) -> None:
+    worker = await ready(start("--worker-id", "w-1"))
+    await server.admin.DrainWorker(admin_pb.DrainWorkerRequest(worker_id="w-1"))
+
+    async def draining() -> bool:
+        answer = await server.admin.ListWorkers(admin_pb.ListWorkersRequest())
+        return [w.status for w in answer.workers] == [admin_pb.Worker.STATUS_DRAINING]
+
+    await eventually(draining, what="DRAINING")
+    assert worker.process.poll() is None
+    await server.admin.ShutdownWorker(admin_pb.ShutdownWorkerRequest(worker_id="w-1"))
+    assert await exits(worker) == 0
+    assert await workers(server) == []
+
+
+async def test_a_stuck_thread_ends_its_worker_and_the_other_job_goes_back(
+    server: Facade, start: Start, tmp_path: Path
+) -> None:
+    worker = await ready(start())
+    other = await server.submit(type="sleeps", payload=str(tmp_path / "pid").encode())
+    await appears(tmp_path / "pid")
+    stuck = job_pb2.JobSpec(queue="default", type="thread-deaf")
+    stuck.run_timeout.FromMilliseconds(300)
+    await server.jobs.SubmitJob(jobs_pb.SubmitJobRequest(job=stuck))
+    assert await exits(worker) == 3, worker.text()
+    assert (await becomes(server, other, "PENDING")).retry_count == 0
+
+
+async def test_a_family_of_workers_starts_runs_and_ends_together(
+    server: Facade, start: Start
+) -> None:
+    family = await ready(start("--processes", "2"), count=2)
+    assert len(set(await workers(server))) == 2
+    ids = [await server.submit(type="echo") for _ in range(20)]
+    for job_id in ids:
+        await becomes(server, job_id, "DONE")
+    family.send(signal.SIGINT)
+    assert await exits(family) == 0, family.text()
+    assert await workers(server) == []
+
+
+async def test_the_workers_of_a_killed_parent_end_by_themselves(
+    server: Facade, start: Start
+) -> None:
+    family = await ready(start("--processes", "2", "--worker-id", "fam"), count=2)
+    assert sorted(await workers(server)) == ["fam-1", "fam-2"]
+    family.send(signal.SIGKILL)
+
+    async def gone() -> bool:
+        return await workers(server) == []
+
+    await eventually(gone, what="the end of the family")
+
+
+async def test_a_database_restart_is_survived(
+    server: Facade, start: Start, conn: asyncpg.Connection
+) -> None:
+    await ready(start())
+    first = await server.submit(type="echo")
+    await becomes(server, first, "DONE")
+    await conn.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+
+    async def submitted() -> str | None:
+        try:
+            return await server.submit(type="echo")
+        except Exception:  # noqa: BLE001 - the server's own connections were cut too
+            return None
+
+    second = await eventually(submitted, what="a submission")
+    assert second is not None
+    await becomes(server, second, "DONE", within_s=8)

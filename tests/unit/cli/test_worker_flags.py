@@ -1,0 +1,81 @@
+"""`jq-worker` on the command line, up to where it would start to work."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from jobqueue.cli.worker import cli
+
+FLAGS = [
+    "--config", "--server-addr", "--worker-id", "--concurrency", "--queues", "--handlers",
+    "--processes", "--prefetch", "--allow-shell", "--embedded", "--data-dir", "--log-level",
+    "--version", "--help",
+]  # fmt: skip
+DATABASE = {"JQ_DB_URL": "postgresql://localhost:1/none"}
+
+
+def run(*args: str, env: dict[str, str] | None = None) -> Result:
+    return CliRunner().invoke(cli, args, env={"JQ_SERVER_ADDR": None, **(env or {})})
+
+
+def test_help_describes_every_flag() -> None:
+    text = run("--help").stdout
+    for flag in FLAGS:
+        assert flag in text
+
+
+def test_version_names_release_and_commit() -> None:
+    assert run("--version").stdout.startswith("0.1.0 (")
+
+
+def test_a_worker_needs_a_way_to_its_jobs() -> None:
+    result = run("--allow-shell")
+    assert result.exit_code == 2
+    assert "--embedded" in result.stderr
+
+
+def test_a_server_address_alone_is_not_enough_and_says_why() -> None:
+    result = run("--allow-shell", "--server-addr", "localhost:50051")
+    assert result.exit_code == 2
+    assert "later version" in result.stderr
+    assert "JQ_DB_URL" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--queues", "a b"], "'a b'"),
+        (["--queues", ","], "no queue"),
+        (["--worker-id", "a/b"], "--worker-id"),
+        (["--concurrency", "0"], "--concurrency"),
+        (["--processes", "0"], "worker.processes"),
+        (["--prefetch", "-1"], "worker.prefetch"),
+        (["--data-dir", "/tmp/x"], "--embedded"),
+        (["--handlers", "no_such_module"], "no_such_module"),
+    ],
+)
+def test_a_bad_flag_is_named_and_exits_2(args: list[str], words: str) -> None:
+    result = run(*args, "--allow-shell", env=DATABASE)
+    assert (result.exit_code, words in result.stderr) == (2, True), result.stderr
+
+
+def test_a_worker_with_nothing_to_run_exits_2() -> None:
+    # A process of its own: handlers that other tests declared are in this one.
+    argv = [sys.executable, "-m", "jobqueue.cli.worker"]
+    env = {**os.environ, **DATABASE}
+    ended = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 2
+    assert "nothing to run" in ended.stderr
+
+
+def test_an_embedded_database_that_does_not_run_exits_1(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "jobqueue.cli.worker", "--embedded", "--allow-shell"]
+    argv += ["--data-dir", str(tmp_path)]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 1
+    assert "no embedded database is running" in ended.stderr
+    assert "Traceback" not in ended.stderr

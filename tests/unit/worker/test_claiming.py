@@ -1,0 +1,205 @@
+"""Slots, prefetch, idling and handing back, against recorded leases."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+import pytest
+import pytest_asyncio
+
+from jobqueue.domain.lease import LeasedJob
+from jobqueue.domain.state import Reason
+from jobqueue.worker.claiming import LAST_IDLE_S, Claiming, Hints, Room
+from jobqueue.worker.executor import Executor
+from tests.support.recording_leases import RecordingLeases, leased
+from tests.support.waiting import eventually
+
+
+@dataclass
+class Loop:
+    claiming: Claiming
+    leases: RecordingLeases
+
+    async def settled(self, *jobs: LeasedJob) -> None:
+        for job in jobs:
+            await self.leases.settlement(job)
+
+    async def held(self, count: int) -> None:
+        async def look() -> bool:
+            return len(self.claiming._busy) == count
+
+        await eventually(look, what=f"{count} jobs held")
+
+
+@pytest_asyncio.fixture
+async def loop_of(
+    leases: RecordingLeases, executor: Executor
+) -> AsyncIterator[Callable[[Room], Loop]]:
+    made: list[Claiming] = []
+
+    def make(room: Room) -> Loop:
+        made.append(Claiming(leases, executor, executor._registry, room))
+        return Loop(made[-1], leases)
+
+    yield make
+    executor.release_all(hurry=True)
+    for claiming in made:
+        await claiming.stop()
+
+
+Make = Callable[[Room], Loop]
+
+
+async def test_every_job_runs_and_no_claim_asks_for_more_than_the_free_slots(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    jobs = [leased("async-returns", b"none") for _ in range(50)]
+    leases.queue = list(jobs)
+    loop = loop_of(Room(concurrency=4))
+    await loop.claiming.start()
+    await loop.settled(*jobs)
+    assert all(n <= 4 for n, _ in leases.claims)
+    await loop.claiming.idle.wait()
+
+
+async def test_a_slot_is_taken_until_its_settlement_is_answered(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    leases.settles_may_answer.clear()
+    jobs = [leased("async-returns", b"none") for _ in range(3)]
+    leases.queue = list(jobs)
+    loop = loop_of(Room(concurrency=2))
+    await loop.claiming.turn()
+    await loop.held(2)
+    await loop.claiming.turn()
+    assert leases.claims == [(2, True)]
+    leases.settles_may_answer.set()
+    await loop.settled(*jobs[:2])
+    await loop.held(0)
+    await loop.claiming.turn()
+    assert leases.claims == [(2, True), (2, True)]
+
+
+async def test_a_full_worker_holds_its_prefetch_unstarted_then_starts_it_in_one_batch(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    leases.settles_may_answer.clear()
+    jobs = [leased("async-returns", b"none") for _ in range(4)]
+    leases.queue = list(jobs)
+    loop = loop_of(Room(concurrency=2, prefetch=2))
+    await loop.claiming.turn()
+    assert leases.claims == [(2, True), (2, False)]
+    leases.settles_may_answer.set()
+    await loop.held(0)
+    await loop.claiming.turn()
+    assert leases.calls == ["start 2"]
+    await loop.settled(*jobs)
+
+
+async def test_a_prefetched_job_that_cannot_be_started_is_just_gone(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    job = leased("echo")
+    leases.gone.add(job.lease)
+    loop = loop_of(Room())
+    loop.claiming._waiting.append((float("inf"), job))
+    await loop.claiming.turn()
+    assert loop.claiming.idle.is_set()
+    assert not leases.settled
+
+
+async def test_a_prefetched_job_that_waits_too_long_is_handed_back(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    job = leased("echo")
+    loop = loop_of(Room(hold_s=0.0))
+    loop.claiming._waiting.append((0.0, job))
+    await loop.claiming.turn()
+    assert (await leases.settlement(job)).reason is Reason.RELEASED
+
+
+async def test_a_job_without_handler_goes_back_without_being_started(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    job = leased("unknown", running=False)
+    leases.queue = [job]
+    loop = loop_of(Room())
+    await loop.claiming.turn()
+    assert (await leases.settlement(job)).reason is Reason.NO_HANDLER
+    assert not leases.calls
+
+
+async def test_an_idle_worker_asks_ever_less_often(loop_of: Make) -> None:
+    loop = loop_of(Room())
+    waits = [await loop.claiming.turn() for _ in range(10)]
+    assert waits[:3] == [0.05, 0.1, 0.2]
+    assert waits[-1] == LAST_IDLE_S
+
+
+async def test_a_hint_ends_the_idle_wait(loop_of: Make, leases: RecordingLeases) -> None:
+    loop = loop_of(Room())
+    loop.claiming._idle_s = 1_000.0
+    hints = Hints(leases, loop.claiming)
+    await loop.claiming.start()
+    await hints.start()
+    await asyncio.wait_for(_claimed(leases, 1), 5)
+    job = leased("async-returns", b"none")
+    leases.queue = [job]
+    leases.hint.set()
+    await leases.settlement(job, within_s=2.0)
+    await hints.stop(0.0)
+
+
+async def test_a_closed_loop_claims_nothing_and_beats_on(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    loop = loop_of(Room())
+    loop.claiming.drain()
+    await loop.claiming.turn()
+    await loop.claiming.turn()
+    assert not leases.claims
+    assert leases.calls == ["draining"]
+    assert leases.beats == 2
+
+
+async def test_what_a_claim_brings_after_the_close_is_handed_back(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    job = leased("echo")
+    loop = loop_of(Room())
+    loop.claiming.close()
+    loop.claiming._take([job])
+    assert (await leases.settlement(job)).reason is Reason.RELEASED
+
+
+async def test_a_lost_prefetched_job_is_forgotten(loop_of: Make, leases: RecordingLeases) -> None:
+    job = leased("echo", running=False)
+    loop = loop_of(Room(concurrency=1))
+    loop.claiming._waiting.append((float("inf"), job))
+    loop.claiming.forget(job.lease)
+    assert loop.claiming.idle.is_set()
+
+
+async def test_claims_resume_by_themselves_after_an_outage(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    leases.outage = True
+    loop = loop_of(Room())
+    await loop.claiming.start()
+    await asyncio.wait_for(_claimed(leases, 2), 5)
+    job = leased("async-returns", b"none")
+    leases.queue, leases.outage = [job], False
+    await leases.settlement(job, within_s=10.0)
+
+
+@pytest.mark.parametrize("stall_limit_s", [1.0, 300.0])
+def test_turns_come_often_enough_for_the_stall_limit(stall_limit_s: float) -> None:
+    room = Room(stall_limit_s=stall_limit_s)
+    assert max(room.turn_s, room.last_idle_s) <= stall_limit_s / 2
+
+
+async def _claimed(leases: RecordingLeases, times: int) -> None:
+    async def look() -> bool:
+        return len(leases.claims) >= times
+
+    await eventually(look, what=f"{times} claims")

@@ -1,0 +1,226 @@
+"""Process groups, their guard, the pool of children, and the family of workers."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from jobqueue.domain.limits import Limits
+from jobqueue.runtime.shutdown import ShutdownSignals
+from jobqueue.worker import supervisor
+from jobqueue.worker.children import ChildFailed, ChildSetup, Pool
+from jobqueue.worker.frames import Frame
+from jobqueue.worker.groups import ProcessGroup, exit_words
+from jobqueue.worker.guard import Guard
+from jobqueue.worker.supervisor import supervise
+from tests.support.waiting import eventually, eventually_sync
+from tests.unit.worker.test_handlers import appears, dead, pid_in
+
+NONE = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
+
+
+@pytest.fixture
+def guard() -> Iterator[Guard]:
+    guard = Guard()
+    yield guard
+    guard.close()
+
+
+def spawn(guard: Guard, code: str, *args: str) -> ProcessGroup:
+    return ProcessGroup.spawn([sys.executable, "-c", code, *args], guard, streams=NONE)
+
+
+async def test_an_exit_code_is_seen_by_all_who_wait(guard: Guard) -> None:
+    group = spawn(guard, "raise SystemExit(3)")
+    assert set(await asyncio.gather(group.exited(), group.exited())) == {3}
+    assert not group.alive
+    assert await group.end() == 3
+
+
+async def test_a_polite_group_is_not_killed(guard: Guard, tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    code = (
+        "import os, signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(4))\n"
+        "open(sys.argv[1], 'w').write(str(os.getpid()))\n"
+        "time.sleep(60)\n"
+    )
+    group = spawn(guard, code, str(path))
+    await appears(path)
+    assert await group.end(asyncio.sleep(30)) == 4
+
+
+def test_exit_codes_have_words() -> None:
+    assert exit_words(3) == "exited with code 3"
+    assert exit_words(-9) == "died with signal SIGKILL"
+    assert exit_words(-120) == "died with signal 120"
+
+
+async def test_a_guard_kills_the_groups_of_a_worker_that_was_killed(tmp_path: Path) -> None:
+    path = tmp_path / "pid"
+    code = (
+        "import asyncio, sys\n"
+        "from subprocess import DEVNULL\n"
+        "from jobqueue.worker.groups import ProcessGroup\n"
+        "from jobqueue.worker.guard import Guard\n"
+        "async def main():\n"
+        "    guard, null = Guard(), (DEVNULL, DEVNULL, DEVNULL)\n"
+        "    group = ProcessGroup.spawn(['sleep', '60'], guard, streams=null)\n"
+        "    open(sys.argv[1], 'w').write(str(group.pid))\n"
+        "    await group.exited()\n"
+        "asyncio.run(main())\n"
+    )
+    worker = subprocess.Popen([sys.executable, "-c", code, str(path)])  # noqa: ASYNC220 - fast
+    pid = await appears(path)
+    assert not dead(pid)
+    worker.kill()
+    worker.wait()
+    eventually_sync(lambda: dead(pid), what="the end of the orphan")
+
+
+async def test_a_guard_that_died_is_replaced_and_knows_everything(guard: Guard) -> None:
+    first = spawn(guard, "import time; time.sleep(60)")
+    assert guard._process is not None
+    guard._process.kill()
+    guard._process.wait()
+    second = spawn(guard, "import time; time.sleep(60)")
+    guard.close()
+    assert await first.exited() == await second.exited() == -signal.SIGKILL
+
+
+@pytest_asyncio.fixture
+async def pool(guard: Guard) -> AsyncIterator[Pool]:
+    pool = Pool(ChildSetup(("tests.support.handlers",), Limits()), guard, ready=1)
+    await pool.open()
+    yield pool
+    await pool.close()
+
+
+async def test_a_child_that_died_while_idle_is_not_given_out(pool: Pool) -> None:
+    child = await pool.take()
+    pool.give(child)
+    os.kill(child.group.pid, signal.SIGKILL)
+    await child.group.exited()
+    other = await pool.take()
+    assert other is not child
+    await pool.discard(other, None)
+
+
+async def test_a_discarded_child_is_replaced_ahead_of_need(pool: Pool) -> None:
+    await pool.discard(await pool.take(), None)
+
+    async def ready() -> bool:
+        return len(pool._idle) == 1
+
+    await eventually(ready, what="the spare child")
+
+
+async def test_children_end_with_the_pool(guard: Guard) -> None:
+    pool = Pool(ChildSetup((), Limits()), guard, ready=2)
+    await pool.open()
+    pids = [child.group.pid for child in pool._idle]
+    await pool.close()
+    assert all(dead(pid) for pid in pids)
+
+
+async def test_a_child_whose_handlers_cannot_be_imported_says_why(guard: Guard) -> None:
+    pool = Pool(ChildSetup(("tests.support.exits",), Limits()), guard, ready=0)
+    with pytest.raises(ChildFailed, match="SystemExit: 5"):
+        await pool.take()
+
+
+async def test_a_child_does_not_outlive_a_worker_that_closed_its_socket(pool: Pool) -> None:
+    child = await pool.take()
+    child._writer.close()
+    assert await asyncio.wait_for(child.group.exited(), 10) == 0
+    with pytest.raises(ChildFailed, match="exited with code 0"):
+        await child.ask(Frame({}))
+    await pool.discard(child, None)
+
+
+def member(tmp_path: Path, name: str, body: str) -> list[str]:
+    """Return a program that counts its starts in a file and then does something."""
+    code = f"import os, signal, sys, time\nopen({str(tmp_path / name)!r}, 'a').write('x')\n{body}"
+    return [sys.executable, "-c", code]
+
+
+SLEEPS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\ntime.sleep(60)"
+
+
+async def test_a_family_ends_when_all_members_have_ended(tmp_path: Path) -> None:
+    commands = [member(tmp_path, "a", ""), member(tmp_path, "b", "")]
+    assert await asyncio.wait_for(supervise(commands, ShutdownSignals()), 20) == 0
+    assert (tmp_path / "a").read_text(encoding="ascii") == "x"
+
+
+async def test_bad_settings_of_the_members_are_the_familys(tmp_path: Path) -> None:
+    commands = [member(tmp_path, "a", "sys.exit(2)")]
+    assert await asyncio.wait_for(supervise(commands, ShutdownSignals()), 20) == 2
+
+
+async def test_a_crashed_member_is_replaced_and_the_others_run_on(tmp_path: Path) -> None:
+    asked = ShutdownSignals()
+    commands = [member(tmp_path, "a", "sys.exit(1)"), member(tmp_path, "b", SLEEPS)]
+    family = asyncio.create_task(supervise(commands, asked))
+
+    async def again() -> bool:
+        path = tmp_path / "a"
+        return path.exists() and len(path.read_text(encoding="ascii")) >= 2
+
+    await eventually(again, what="the second start")
+    asked.shutdown.set()
+    assert await asyncio.wait_for(family, 20) == 1
+    assert (tmp_path / "b").read_text(encoding="ascii") == "x"
+
+
+async def test_signals_reach_every_member(tmp_path: Path) -> None:
+    asked = ShutdownSignals()
+    drained = tmp_path / "drained"
+    body = (
+        f"signal.signal(signal.SIGUSR1, lambda *_: open({str(drained)!r}, 'w').write('1'))\n"
+        "count = []\n"
+        "signal.signal(signal.SIGTERM, lambda *_: count.append(1))\n"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        "while len(count) < 2: time.sleep(0.01)\n"
+        "sys.exit(1)\n"
+    )
+    family = asyncio.create_task(supervise([member(tmp_path, "a", body)], asked))
+    await appears(tmp_path / "pid")
+    asked.drain.set()
+
+    async def told() -> bool:
+        return drained.exists()
+
+    await eventually(told, what="the drain")
+    asked.shutdown.set()
+    asked.hurry.set()
+    # Two signals of one kind may melt into one; a third is what an impatient operator sends.
+    pid = pid_in(tmp_path / "pid")
+    started = time.monotonic()
+    while not family.done() and time.monotonic() - started < 20:
+        await asyncio.wait({family}, timeout=0.2)
+        if not family.done() and not dead(pid):
+            os.kill(pid, signal.SIGTERM)
+    assert await family == 1
+
+
+async def test_a_member_that_lived_long_is_replaced_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "STEADY_S", -1.0)
+    family = supervisor.Supervisor([member(tmp_path, "a", "sys.exit(1)")])
+    place = family._members[0]
+    for starts in range(1, 4):
+        place.due_at = 0.0
+        await family.turn()
+        assert place.process is not None, starts
+        place.process.wait()
+        await family.turn()
+        assert place.wait_s == 2 * supervisor.FIRST_WAIT_S
