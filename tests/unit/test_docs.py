@@ -1,0 +1,152 @@
+"""What the documents say about the code is true: paths, names, links, settings, transitions."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobqueue.config.describe import describe
+from jobqueue.config.keys import RULES, value_of, variable_of
+from jobqueue.config.model import Settings
+from jobqueue.config.rules import Choice, Flag, Integer, Number
+from jobqueue.domain.state import EVENT_TYPES, JobStatus, Reason
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted(
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], key=lambda path: path.as_posix()
+)
+
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_QUOTED = re.compile(r"`([^`\n]+)`")
+_LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+_SUFFIXES = (".py", ".sql", ".md", ".proto", ".toml", ".ini")
+_PATH = re.compile(r"\.?[\w./*-]+")
+
+
+def _quoted(text: str) -> list[str]:
+    return _QUOTED.findall(_FENCE.sub("", text))
+
+
+def _rows(text: str, heads: str) -> Iterator[list[str]]:
+    """Yield the cells of every row of the tables whose first line is ``heads``."""
+    lines = iter(text.splitlines())
+    for line in lines:
+        if line == heads:
+            next(lines)
+            for row in lines:
+                if not row.startswith("|"):
+                    break
+                yield [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def _is_path(name: str) -> bool:
+    """A file has one of our suffixes, a folder ends in a slash; a pattern is neither."""
+    if not _PATH.fullmatch(name) or "*" in name:
+        return False
+    return name.endswith(_SUFFIXES) or (name.endswith("/") and not name.startswith("/"))
+
+
+def _exists(name: str, document: Path) -> bool:
+    return any((base / name).exists() for base in (ROOT, ROOT / "jobqueue", document.parent))
+
+
+def _defines(path: Path, name: str) -> bool:
+    """Tell whether a file defines ``f``, ``C`` or ``C.f``; a statement defines what it is named."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".sql":
+        return (
+            path.stem == name
+            or re.search(rf"(FUNCTION|TABLE) jobqueue\.{name}\b", text) is not None
+        )
+    definition = r"^\s*(async def|def|class) {}\b"
+    return all(re.search(definition.format(part), text, re.MULTILINE) for part in name.split("."))
+
+
+def test_there_are_documents_to_check() -> None:
+    assert {"README.md", "architecture.md", "configuration.md", "job-lifecycle.md"} <= {
+        path.name for path in DOCUMENTS
+    }
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_path_a_document_names_exists(document: Path) -> None:
+    named = {name for name in _quoted(document.read_text(encoding="utf-8")) if _is_path(name)}
+    assert [name for name in sorted(named) if not _exists(name, document)] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_link_inside_the_project_leads_somewhere(document: Path) -> None:
+    links = _LINK.findall(_FENCE.sub("", document.read_text(encoding="utf-8")))
+    inside = [link for link in links if "://" not in link]
+    assert [link for link in inside if not (document.parent / link).exists()] == []
+
+
+def test_every_name_on_the_walk_through_the_code_is_defined_in_its_file() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    steps = [
+        (path, name)
+        for file, names, _ in _rows(text, "| file | names | what happens |")
+        for path in _quoted(file)
+        for name in _quoted(names)
+    ]
+    assert len(steps) > len(DOCUMENTS)
+    assert [step for step in steps if not _defines(ROOT / step[0], step[1])] == []
+
+
+def test_the_walk_leaves_out_no_sql_statement_that_moves_a_job_between_worker_and_queue() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for statement in ("claim_jobs", "settle_leases", "lock_expired_leases"):
+        assert f"`jobqueue/store/sql/{statement}.sql`" in text
+
+
+def test_the_table_of_transitions_is_the_one_the_code_has() -> None:
+    text = (ROOT / "docs" / "job-lifecycle.md").read_text(encoding="utf-8")
+    told: dict[tuple[JobStatus | None, JobStatus], str] = {}
+    reasons: set[Reason] = set()
+    for source, target, event, words in _rows(text, "| from | to | event | reasons |"):
+        move = (None if source == "—" else JobStatus(source), JobStatus(target))
+        told[move] = event.strip("`")
+        reasons.update(Reason(word) for word in _quoted(words))
+    assert told == EVENT_TYPES
+    assert reasons == set(Reason)
+
+
+def test_the_table_of_settings_is_the_one_the_code_has() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    told = [row[:4] for row in _rows(text, "| key | variable | default | allowed | meaning |")]
+    assert told == [_setting(key) for key in RULES]
+
+
+def test_every_setting_is_explained() -> None:
+    text = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    rows = _rows(text, "| key | variable | default | allowed | meaning |")
+    assert [row[0] for row in rows if not row[4]] == []
+
+
+def _setting(key: str) -> list[str]:
+    value = value_of(Settings(), key)
+    default = f"{value:.15g}" if isinstance(value, float) else describe(Settings())[key]
+    shown = "—" if default == "-" else f"`{default}`"
+    return [f"`{key}`", f"`{variable_of(key)}`", shown, _allowed(key)]
+
+
+def _allowed(key: str) -> str:
+    match RULES[key]:
+        case Integer(low, high) | Number(low, high):
+            return f"{low:.15g} to {high:.15g}"
+        case Choice(words):
+            return " ".join(f"`{word}`" for word in words)
+        case Flag():
+            return "`true` `false`"
+        case rule:
+            return _KINDS[type(rule).__name__]
+
+
+_KINDS = {
+    "Text": "text",
+    "TextList": "list",
+    "SecretText": "secret",
+    "SecretList": "list of secrets",
+    "Commands": "mapping",
+}
