@@ -1,44 +1,49 @@
-"""`jq-worker` as a program of its own, for tests that send it signals."""
+"""The three programs as people run them, for tests that send signals or see only the outside."""
 
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.support.waiting import eventually_sync
 
 HANDLERS = "tests.support.handlers"
 
+_SCRIPTS = Path(sys.executable).parent
+_READY_WITHIN_S = 40.0
 
-class WorkerProgram:
-    """A started worker on ``dsn``; its log is read from a file, line by line."""
 
-    def __init__(self, dsn: str, folder: Path, *flags: str, **settings: object) -> None:
-        self._log = folder / f"worker-{len(list(folder.iterdir()))}.log"
-        env = {k: v for k, v in os.environ.items() if not k.startswith("JQ_")}
-        env |= {f"JQ_{key.upper()}": str(value) for key, value in settings.items()}
-        argv = [sys.executable, "-m", "jobqueue.cli.worker", "--log-level", "debug", *flags]
-        if "--handlers" not in flags:
-            argv += ["--handlers", HANDLERS, "--allow-shell"]
+def environment(**settings: object) -> dict[str, str]:
+    """Return the environment without settings of ours, plus these (``lease_duration_s=3``)."""
+    env = {key: value for key, value in os.environ.items() if not key.startswith("JQ_")}
+    return env | {f"JQ_{key.upper()}": str(value) for key, value in settings.items()}
+
+
+class Program:
+    """A started program; its log is a file in ``folder``, read line by line."""
+
+    def __init__(self, argv: list[str], folder: Path, env: dict[str, str]) -> None:
+        self._log = folder / f"{Path(argv[0]).name}-{len(list(folder.iterdir()))}.log"
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                argv, env=env | {"JQ_DB_URL": dsn}, stdout=log, stderr=subprocess.STDOUT
-            )
+            self.process = subprocess.Popen(argv, env=env, stdout=log, stderr=subprocess.STDOUT)
 
     def lines(self) -> list[dict[str, Any]]:
-        """Return what it has logged."""
-        texts = self._log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return [json.loads(text) for text in texts if text.startswith("{")]
+        """Return what it has logged; a line that is being written is left out."""
+        whole, _, _ = self.text().rpartition("\n")
+        return [json.loads(text) for text in whole.splitlines() if text.startswith("{")]
 
-    def ready(self, count: int = 1) -> "WorkerProgram":
+    def ready(self, count: int = 1) -> Self:
         """Wait until it, or each of its processes, serves."""
 
         def look() -> bool:
-            return [line["message"] for line in self.lines()].count("ready") >= count
+            found = [line["message"] for line in self.lines()].count("ready") >= count
+            ended = self.process.poll()
+            assert found or ended is None, f"it ended with {ended}:\n{self.text()}"
+            return found
 
-        eventually_sync(look, within_s=40, what=f"a ready worker ({self._log.name})")
+        eventually_sync(look, within_s=_READY_WITHIN_S, what=f"readiness ({self._log.name})")
         return self
 
     def send(self, number: int) -> None:
@@ -58,3 +63,47 @@ class WorkerProgram:
     def text(self) -> str:
         """Return the whole log."""
         return self._log.read_text(encoding="utf-8", errors="replace")
+
+
+class WorkerProgram(Program):
+    """A `jq-worker` on ``dsn``, with the handlers of the tests unless others are named."""
+
+    def __init__(self, dsn: str, folder: Path, *flags: str, **settings: object) -> None:
+        argv = [str(_SCRIPTS / "jq-worker"), "--log-level", "debug", *flags]
+        if "--handlers" not in flags:
+            argv += ["--handlers", HANDLERS, "--allow-shell"]
+        super().__init__(argv, folder, environment(db_url=dsn, **settings))
+
+
+class ServerProgram(Program):
+    """A `jq-server` on ``dsn``, on a free port."""
+
+    def __init__(self, dsn: str, folder: Path, *flags: str, **settings: object) -> None:
+        argv = [str(_SCRIPTS / "jq-server"), "--grpc-port", "0", *flags]
+        free = {"health_port": 0, "metrics_port": 0}
+        super().__init__(argv, folder, environment(db_url=dsn, **{**free, **settings}))
+
+    @property
+    def address(self) -> str:
+        """``HOST:PORT`` of a server that is ready."""
+        port = next(line["grpc_port"] for line in self.lines() if line["message"] == "ready")
+        return f"127.0.0.1:{port}"
+
+
+def ctl_command(*arguments: str) -> list[str]:
+    """Return the command line of `jq-ctl`."""
+    return [str(_SCRIPTS / "jq-ctl"), *arguments]
+
+
+def run_ctl(
+    address: str, *arguments: str, stdin: bytes = b"", within_s: float = 60.0
+) -> subprocess.CompletedProcess[bytes]:
+    """Run `jq-ctl` against a server to its end."""
+    return subprocess.run(
+        ctl_command(*arguments),
+        env=environment(server_addr=address),
+        input=stdin,
+        capture_output=True,
+        timeout=within_s,
+        check=False,
+    )

@@ -1,0 +1,170 @@
+"""Two servers and four workers on one database; one of each is killed while they work."""
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from jobqueue.client import AsyncClient, JobSpec
+from jobqueue.domain.state import EVENT_TYPES
+from jobqueue.errors import JobQueueError
+from tests.support.programs import ServerProgram, WorkerProgram
+from tests.support.soundness import assert_sound
+from tests.support.waiting import eventually
+
+JOBS, BATCH = 10_000, 200
+QUEUE = "fleet"
+SERVERS, WORKERS = 2, 4
+SETTINGS = {
+    "lease_duration_s": 2,
+    "lease_renew_interval_s": 0.6,
+    "worker_heartbeat_interval_s": 0.5,
+    "reaper_interval_ms": 200,
+    "scheduler_interval_ms": 200,
+}
+
+ENDED = "SELECT count(*) FROM jobqueue.finished"
+HELD = """
+    SELECT count(*) FROM jobqueue.leases l JOIN jobqueue.worker_names n USING (worker_id)
+    WHERE n.name = $1 AND l.running
+"""
+NOT_DONE_ONCE = """
+    SELECT s.job_id, s.status, count(e.seq) AS times
+    FROM jobqueue.job_status s
+    LEFT JOIN jobqueue.job_event_log e ON e.job_id = s.job_id AND e.to_status = 'DONE'
+    GROUP BY s.job_id, s.status HAVING s.status <> 'DONE' OR count(e.seq) <> 1
+"""
+PAIRS = "SELECT DISTINCT from_status, to_status FROM jobqueue.job_event_log"
+UNEXPLAINED = """
+    SELECT job, array_agg(reason ORDER BY seq) AS reasons
+    FROM jobqueue.job_event_log GROUP BY job
+    HAVING count(*) FILTER (WHERE to_status = 'RUNNING')
+           <> 1 + count(*) FILTER (WHERE to_status = 'FAILED' AND reason = 'LEASE_EXPIRED')
+"""
+RERUN = """
+    SELECT count(*) FROM jobqueue.job_event_log
+    WHERE to_status = 'FAILED' AND reason = 'LEASE_EXPIRED' AND worker_id = $1
+"""
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """The programs, and a look into their database."""
+
+    servers: Sequence[ServerProgram]
+    workers: Sequence[WorkerProgram]
+    conn: asyncpg.Connection
+
+
+@pytest.fixture
+def seed() -> int:
+    """Print what was drawn, so that a failure can be repeated with `JQ_TEST_SEED`."""
+    drawn = int(os.environ.get("JQ_TEST_SEED", time.time_ns() % 1_000_000))
+    print(f"JQ_TEST_SEED={drawn}")  # noqa: T201 - shown when the test fails
+    return drawn
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    return folder
+
+
+@pytest_asyncio.fixture
+async def fleet(database: str, conn: asyncpg.Connection, logs: Path) -> AsyncIterator[Fleet]:
+    servers = [ServerProgram(database, logs, **SETTINGS) for _ in range(SERVERS)]
+    flags = ("--handlers", "tests.support.fleet_handlers", "--queues", QUEUE, "--concurrency", "16")
+    workers = [
+        WorkerProgram(
+            database, logs, "--worker-id", f"w-{i}", "--log-level", "info", *flags, **SETTINGS
+        )
+        for i in range(WORKERS)
+    ]
+    try:
+        for program in (*servers, *workers):
+            await asyncio.to_thread(program.ready)
+        yield Fleet(servers, workers, conn)
+    finally:
+        for program in (*servers, *workers):
+            program.kill()
+
+
+async def submit_all(addresses: Sequence[str]) -> None:
+    """Submit through all servers in turn; what a dying one may have stored is sent again."""
+    clients = [AsyncClient(address, timeout_s=5.0) for address in addresses]
+    try:
+        for turn, batch in enumerate(batches()):
+            await submit(clients, turn, batch)
+    finally:
+        for client in clients:
+            await client.close()
+
+
+def batches() -> Iterator[list[JobSpec]]:
+    for first in range(0, JOBS, BATCH):
+        yield [
+            JobSpec(QUEUE, b"%d" % i, type="work", idempotency_key=str(i))
+            for i in range(first, first + BATCH)
+        ]
+
+
+async def submit(clients: Sequence[AsyncClient], turn: int, batch: list[JobSpec]) -> None:
+    errors = []
+    for attempt in range(2 * len(clients)):
+        try:
+            await clients[(turn + attempt) % len(clients)].submit_many(batch)
+        except JobQueueError as error:
+            errors.append(error)
+        else:
+            return
+    raise AssertionError(f"no server takes jobs: {errors}")
+
+
+async def ended(fleet: Fleet, count: int) -> int:
+    """Wait until so many jobs have ended; return how many really have."""
+
+    async def look() -> int:
+        seen: int = await fleet.conn.fetchval(ENDED)
+        return seen if seen >= count else 0
+
+    return await eventually(look, within_s=60, what=f"the end of {count} jobs")
+
+
+@pytest.mark.slow
+async def test_ten_thousand_jobs_are_done_once_though_a_server_and_a_worker_are_killed(
+    fleet: Fleet, seed: int
+) -> None:
+    rng = random.Random(seed)
+    server, worker = rng.randrange(SERVERS), rng.randrange(WORKERS)
+    async with AsyncClient(fleet.servers[0].address) as client:
+        await client.create_queue(QUEUE, base_delay_s=0.2, max_delay_s=1.0)
+    submitting = asyncio.create_task(submit_all([each.address for each in fleet.servers]))
+
+    kills = [(rng.uniform(0.05, 0.6), "server"), (rng.uniform(0.05, 0.6), "worker")]
+    for share, kind in sorted(kills):
+        done = await ended(fleet, int(share * JOBS))
+        victim = fleet.servers[server] if kind == "server" else fleet.workers[worker]
+        victim.send(signal.SIGKILL)
+        assert done < JOBS, f"the {kind} was killed too late"
+        assert await asyncio.to_thread(victim.ended) == -signal.SIGKILL
+        if kind == "worker":
+            held = await fleet.conn.fetchval(HELD, f"w-{worker}")
+            assert held > 0, "the worker was idle when it was killed"
+    await submitting
+    await ended(fleet, JOBS)
+
+    assert await fleet.conn.fetchval("SELECT count(*) FROM jobqueue.jobs") == JOBS
+    assert await fleet.conn.fetch(NOT_DONE_ONCE) == []
+    assert {tuple(pair) for pair in await fleet.conn.fetch(PAIRS)} <= EVENT_TYPES.keys()
+    await assert_sound(fleet.conn)
+    assert await fleet.conn.fetch(UNEXPLAINED) == []
+    assert await fleet.conn.fetchval(RERUN, f"w-{worker}") == held

@@ -1,0 +1,14 @@
+"""What the workers of the fleet run: short work that is under way most of the time."""
+
+import asyncio
+
+from jobqueue.worker import Context, handler
+
+_WORK_S = 0.02
+
+
+@handler("work")
+async def work(context: Context) -> bytes:
+    """Return the payload after a moment."""
+    await asyncio.sleep(_WORK_S)
+    return context.payload
