@@ -8,6 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from jobqueue.domain.job import Job, JobEvent, JobSpec
 from jobqueue.domain.state import JobStatus, Reason
+from jobqueue.errors import FieldViolation, InvalidArgument
 from jobqueue.v1 import job_pb2
 
 _STATUS = "JOB_STATUS_"
@@ -43,7 +44,10 @@ def status_word(number: int) -> JobStatus:
 
 
 def spec_message(spec: JobSpec) -> job_pb2.JobSpec:
-    """Return a submission as it goes over the wire; what was not said stays absent."""
+    """Return a submission as it goes over the wire; what was not said stays absent.
+
+    Raises InvalidArgument for a ``not_before`` that UTC cannot express.
+    """
     message = job_pb2.JobSpec(
         queue=spec.queue,
         payload=spec.payload,
@@ -59,8 +63,17 @@ def spec_message(spec: JobSpec) -> job_pb2.JobSpec:
         trace_context=spec.trace_context,
     )
     if spec.not_before is not None:
-        message.not_before.FromDatetime(spec.not_before)
+        _set_instant(message.not_before, spec.not_before)
     return message
+
+
+def _set_instant(message: Timestamp, at: datetime) -> None:
+    """Near its ends the calendar of a far zone has times that UTC has not."""
+    try:
+        message.FromDatetime(at)
+    except (OverflowError, ValueError) as error:
+        fault = FieldViolation("job.not_before", "is outside the years 1 to 9999 in UTC")
+        raise InvalidArgument([fault]) from error
 
 
 def job(message: job_pb2.Job) -> Job:

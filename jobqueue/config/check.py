@@ -5,7 +5,7 @@ from collections.abc import Set as AbstractSet
 from itertools import combinations
 from urllib.parse import urlsplit
 
-from jobqueue.config.dsn import SCHEMES, has_password
+from jobqueue.config.dsn import SCHEMES, has_password, ports_are_numbers
 from jobqueue.config.model import Settings
 from jobqueue.errors import Fault
 
@@ -76,6 +76,8 @@ def _database(settings: Settings, given: AbstractSet[str]) -> Iterator[Fault]:
         # Not shown: whatever it is, it may hold a password.
         yield Fault("db.url", "must be a URL that begins with postgresql://")
         return
+    if not ports_are_numbers(url):
+        yield Fault("db.url", "has a port that is not a number from 1 to 65535")
     for key in _URL_EXCLUDES:
         if key in given:
             yield Fault(key, "contradicts db.url: set the URL or the parts, not both")

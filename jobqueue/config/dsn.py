@@ -6,6 +6,7 @@ from jobqueue.config.model import DbSettings
 from jobqueue.config.secret import MASK
 
 SCHEMES = ("postgresql", "postgres")
+_LAST_PORT = 65_535
 
 
 def database_dsn(db: DbSettings) -> str:
@@ -32,6 +33,20 @@ def has_password(url: str) -> bool:
     """Say whether a URL carries a password, in either of its two places."""
     parts = urlsplit(url)
     return parts.password is not None or "password" in dict(parse_qsl(parts.query))
+
+
+def ports_are_numbers(url: str) -> bool:
+    """Say whether every host of a URL, which may name several, has no port or a possible one."""
+    parts = urlsplit(url)
+    hosts = parts.netloc.rpartition("@")[2].split(",")
+    # What follows the bracket of an IPv6 address, or the first colon of a name.
+    ports = [host.rpartition("]")[2].partition(":")[2] for host in hosts]
+    ports += dict(parse_qsl(parts.query)).get("port", "").split(",")
+    return all(not port or _is_port(port) for port in ports)
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < int(text[:6]) <= _LAST_PORT
 
 
 def _url(db: DbSettings) -> str:

@@ -73,8 +73,14 @@ class PipeHandler(logging.Handler):
         """Send one line; the trace of an error becomes its cause in one line."""
         context = dict(getattr(record, "context", None) or {})
         if record.exc_info and record.exc_info[1] is not None:
-            context["cause"] = repr(record.exc_info[1])
+            context["cause"] = _cause(record.exc_info[1])
         self._pipe.tell(Logged(record.levelno, record.getMessage(), context))
+
+
+def _cause(error: BaseException) -> str:
+    """Our errors speak to callers; what an operator can act on is what the driver said."""
+    said = error.__cause__
+    return f"{error!r}: {said!r}" if said is not None else repr(error)
 
 
 class KeeperProcess:

@@ -1,7 +1,7 @@
 """Requests and answers: what was said goes over the wire, what came back is typed."""
 
 import inspect
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
 import pytest
@@ -57,6 +57,12 @@ def test_a_submission_says_everything_that_was_said(client: Client, service: Fak
     assert sent.not_before.ToDatetime(tzinfo=UTC) == at
     assert (sent.type, sent.priority, sent.idempotency_key, sent.tenant) == ("send", 9, "k", "t")
     assert (dict(sent.labels), dict(sent.trace_context)) == ({"a": "b"}, {"traceparent": "00"})
+
+
+def test_a_time_that_utc_cannot_express_is_a_fault_of_its_field(client: Client) -> None:
+    far = datetime.max.replace(tzinfo=timezone(timedelta(hours=-14)))
+    with pytest.raises(InvalidArgument, match=r"job\.not_before"):
+        client.submit(JobSpec("emails", b"", not_before=far))
 
 
 def test_every_submission_names_itself_anew(client: Client, service: FakeService) -> None:

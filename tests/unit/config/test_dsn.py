@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobqueue.config.describe import describe
-from jobqueue.config.dsn import database_dsn, has_password, shown_url
+from jobqueue.config.dsn import database_dsn, has_password, ports_are_numbers, shown_url
 from jobqueue.config.load import load_settings
 from jobqueue.config.model import DbSettings
 from jobqueue.config.secret import MASK, Secret
+from jobqueue.errors import SettingsError
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1)
 
@@ -76,6 +77,32 @@ def test_a_socket_folder_survives_the_url(folder: str) -> None:
 def test_a_shown_url_hides_its_password(url: str, shown: str) -> None:
     assert shown_url(url) == shown
     assert has_password(url) == (MASK in shown)
+
+
+@pytest.mark.parametrize(
+    ("url", "possible"),
+    [
+        ("postgresql://h/d", True),
+        ("postgresql://me:pw:9x@h:5432/d", True),
+        ("postgresql://a:1,[::1]:65535,[::1],c/d", True),
+        ("postgresql:///d?host=/run&port=5433", True),
+        ("postgresql://h:word/d", False),
+        ("postgresql://h:0/d", False),
+        ("postgresql://a:1,b:65536/d", False),
+        ("postgresql://[::1]:x/d", False),
+        ("postgresql:///d?host=/run&port=x", False),
+    ],
+)
+def test_a_port_of_a_url_is_a_number_that_a_port_can_be(url: str, *, possible: bool) -> None:
+    settings = {"JQ_DB_URL": url}
+    assert ports_are_numbers(url) is possible
+    if possible:
+        load_settings(flags={}, env=settings, path=None)
+        return
+    with pytest.raises(SettingsError) as caught:
+        load_settings(flags={}, env=settings, path=None)
+    assert [fault.key for fault in caught.value.faults] == ["db.url"]
+    assert "pw" not in str(caught.value)
 
 
 def test_a_description_shows_every_value_in_force_and_no_secret() -> None:
