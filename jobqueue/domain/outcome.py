@@ -19,6 +19,10 @@ NO_HANDLER_BASE_S, NO_HANDLER_MAX_S = 5.0, 60.0
 """A job nobody here can run waits 5 s, doubling to 60 s (R-3.10)."""
 
 
+UNHANDLED_LIMIT = 1_000
+"""Where the count of times without a handler stops: it waits for years, its column is narrow."""
+
+
 @dataclass(frozen=True, slots=True)
 class Completed:
     """The handler returned; ``result`` may be empty or None."""
@@ -195,7 +199,8 @@ def _expired(charge: Charge, outcome: LeaseExpired, crash_limit: int, jitter: fl
 def _unhandled(charge: Charge, detail: str) -> Settlement:
     old = charge.counters
     waits = RetryPolicy(NO_HANDLER_BASE_S, NO_HANDLER_MAX_S, 2.0)
-    counters = Counters(old.retries, old.crashes, old.handbacks, old.unhandled + 1)
+    unhandled = min(old.unhandled + 1, UNHANDLED_LIMIT)
+    counters = Counters(old.retries, old.crashes, old.handbacks, unhandled)
     return _wait(
         charge, Reason.NO_HANDLER, retry_delay(waits, old.unhandled, 0.0), counters, detail
     )

@@ -12,6 +12,15 @@ from jobqueue.errors import Aborted, DeadlineExceeded, Internal, JobQueueError, 
 
 T = TypeVar("T")
 
+DRIVER_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    EOFError,
+)
+"""What asyncpg raises; the others come from the socket."""
+
 TRIES = 3
 _BASE_DELAY_S, _MAX_DELAY_S = 0.05, 1.0
 
@@ -32,9 +41,13 @@ def sqlstate(error: BaseException) -> str:
 
 def connection_lost(error: BaseException) -> bool:
     """Tell whether the connection is of no more use, so that a write's outcome is unknown."""
-    if isinstance(error, OSError | EOFError | asyncpg.InterfaceError):
-        return True
+    if isinstance(error, ValueError):
+        # A value that the driver cannot send (also an InterfaceError) cannot be sent again either.
+        return False
     state = sqlstate(error)
+    if not state and isinstance(error, DRIVER_ERRORS):
+        # InternalClientError too: what a statement meets whose connection is cut as it is sent.
+        return True
     return state in _GONE or state.startswith("08")
 
 
@@ -74,7 +87,7 @@ def translated() -> Iterator[None]:
     """Raise the errors of the driver inside as errors of ours."""
     try:
         yield
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, EOFError) as error:
+    except DRIVER_ERRORS as error:
         raise translate(error) from error
 
 
@@ -87,7 +100,7 @@ async def retrying(attempt: Callable[[], Awaitable[T]], tries: int = TRIES) -> T
     for number in range(1, tries + 1):
         try:
             return await attempt()
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, EOFError) as error:
+        except DRIVER_ERRORS as error:
             if number == tries or not is_transient(error):
                 raise translate(error) from error
             await asyncio.sleep(backoff_s(number))

@@ -1,6 +1,7 @@
 """Brings the schema to a revision. Safe when several servers start at once (R-10.3)."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -19,6 +20,8 @@ from jobqueue.store.statements import statement
 _READ_REVISION = statement("read_revision")
 _TRIES = 30
 _LOCK_NOT_AVAILABLE = "55P03"
+# Alembic keeps the migration that runs in globals of its own.
+_ONE_AT_A_TIME = threading.Lock()
 
 
 def script_location() -> Path:
@@ -72,7 +75,8 @@ async def migrate(dsn: str, revision: str = "head") -> None:
 
 
 async def _current(dsn: str) -> str | None:
-    connection = await connect(dsn)
+    # As for PgBouncer, which may be what the DSN names: one question needs no settings.
+    connection = await connect(dsn, pgbouncer=True)
     try:
         return await schema_revision(connection)
     finally:
@@ -98,7 +102,8 @@ def _moved(move: Callable[[Config, str], None], dsn: str, target: str) -> bool:
     config = _config()
     config.attributes["dsn"] = dsn
     try:
-        move(config, target)
+        with _ONE_AT_A_TIME:
+            move(config, target)
     except (DBAPIError, asyncpg.PostgresError, OSError) as error:
         cause = getattr(error, "orig", None) or error
         if sqlstate(cause) == _LOCK_NOT_AVAILABLE:

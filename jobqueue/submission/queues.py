@@ -71,11 +71,16 @@ class Queues:
             current = await self.get(name)
             policy = changed_policy(current.policy, change, self._defaults)
             check(_faults(policy, self._limits))
-            updated = await store.update_queue(self._pool, name, policy, current.updated_at)
+            updated = await self._update(current, policy)
             if updated is not None:
                 self._announce([name])
                 return updated
         raise Aborted(f"queue {name!r} keeps changing; try again")
+
+    async def _update(self, read: Queue, policy: QueuePolicy) -> Queue | None:
+        return await retrying(
+            lambda: store.update_queue(self._pool, read.name, policy, read.updated_at)
+        )
 
     async def get(self, name: str) -> Queue:
         """Return a queue. Raises NotFound."""
@@ -123,8 +128,8 @@ class Queues:
 
     async def _cancel_all(self, queue: int) -> int:
         cancelled = 0
-        while await store.count_queue_live(self._pool, queue):
-            moved = await store.cancel_queue_jobs(self._pool, _CANCEL_PAGE)
+        while await retrying(lambda: store.count_queue_live(self._pool, queue)):
+            moved = await retrying(lambda: store.cancel_queue_jobs(self._pool, _CANCEL_PAGE))
             cancelled += moved
             if not moved:
                 await asyncio.sleep(_CANCEL_PAUSE_S)

@@ -57,13 +57,14 @@ CREATE TRIGGER job_events_kept_no_truncate BEFORE TRUNCATE ON jobqueue.job_event
 ALTER TABLE jobqueue.job_events_kept ENABLE ALWAYS TRIGGER job_events_kept_no_truncate;
 
 -- LIKE + ATTACH never blocks inserts; CREATE … PARTITION OF waits for every open transaction
--- and stops the product meanwhile.
+-- and stops the product meanwhile. False: it exists, or another server is making it now.
 CREATE FUNCTION jobqueue.create_event_partition(p_week date) RETURNS bool
 LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
 DECLARE
     part text := 'job_events_' || to_char(p_week, 'IYYY"w"IW');
 BEGIN
-    IF to_regclass('jobqueue.' || part) IS NOT NULL THEN
+    IF NOT pg_try_advisory_xact_lock('jobqueue.job_events'::regclass::oid::bigint)
+       OR to_regclass('jobqueue.' || part) IS NOT NULL THEN
         RETURN false;
     END IF;
     EXECUTE format('CREATE TABLE jobqueue.%I (LIKE jobqueue.job_events INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', part);
@@ -84,6 +85,7 @@ CREATE TABLE jobqueue.event_cursors (
     snapshot          pg_snapshot NOT NULL,
     since             timestamptz NOT NULL,  -- no event outside the snapshot is older than this
     last_eid          bigint NOT NULL,
+    xid               xid8 NOT NULL DEFAULT pg_current_xact_id(),  -- that stored the snapshot
     system_identifier bigint NOT NULL,
     updated_at        timestamptz NOT NULL DEFAULT clock_timestamp()
 );

@@ -1,5 +1,5 @@
 -- Cancels jobs of deleted queues: whatever waits or is ASSIGNED is dead-lettered, whatever runs is
--- asked to stop. Skips held rows. Returns how many were cancelled and how many are left.
+-- asked to stop. Skips held rows. Returns how many were cancelled or asked.
 -- $1 limit int, of each table
 WITH q AS MATERIALIZED (
     SELECT queue_id FROM jobqueue.queues WHERE deleted_at IS NOT NULL

@@ -1,5 +1,6 @@
 -- One job with everything that is shown of it. Its last error is that of the outcome, or of the
--- latest failed attempt of this life, which only its events know.
+-- latest failed attempt of this life, which only its events know. An attempt that was handed back
+-- did not fail.
 -- $1 job id uuid
 SELECT v.job_id, v.queue, v.type, v.status, v.reason, v.priority, v.attempt, v.retry_count,
        v.max_retries, v.worker_id, v.created_at, v.not_before, v.started_at, v.finished_at,
@@ -13,9 +14,10 @@ LEFT JOIN jobqueue.finished f ON f.id = v.job
 LEFT JOIN LATERAL (
     SELECT x.detail
     FROM jobqueue.job_events x
-    WHERE v.status NOT IN ('DONE', 'DEAD_LETTERED') AND v.seq > 3 AND x.job = v.job
-      AND x.at >= v.created_at - interval '1 hour'
-      AND (x.to_status = 'FAILED' OR x.from_status = 'DEAD_LETTERED')
+    WHERE v.status <> 'DONE' AND f.error IS NULL AND (v.seq > 3 OR v.status = 'FAILED')
+      AND x.job = v.job AND x.at >= v.created_at - interval '1 hour'
+      AND (x.from_status = 'DEAD_LETTERED'
+           OR (x.to_status = 'FAILED' AND x.reason NOT IN ('RELEASED', 'RETRY_LATER')))
     ORDER BY x.seq DESC LIMIT 1
 ) e ON true
 WHERE v.job_id = $1::uuid;

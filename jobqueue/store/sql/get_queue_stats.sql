@@ -24,6 +24,7 @@ WITH cur AS MATERIALIZED (
     UNION ALL
     SELECT queue_id, 1, (to_status = 'FAILED')::int, coalesce(duration_ms, 0) FROM w
     WHERE from_status = 'RUNNING' AND reason NOT IN ('RELEASED', 'RETRY_LATER')
+      AND at >= date_trunc('minute', now() - make_interval(secs => $2::float8))
 )
 SELECT q.name AS queue, q.paused, now() AS as_of,
        (SELECT json_object_agg(c.status, json_build_array(c.depth, c.entered))::text

@@ -1,9 +1,10 @@
 -- Partitions of events older than $1 seconds that every consumer has passed, with the commands
--- that take them away. Detached ones are what an interrupted run left behind.
+-- that take them away. Detached ones are what an interrupted run left behind; a run that was cut
+-- off in the middle of a DETACH left it pending, and it can only be finished.
 -- $1 retention in seconds float8
 SELECT c.relname AS name, i.inhrelid IS NOT NULL AS attached,
-       format('ALTER TABLE jobqueue.job_events DETACH PARTITION jobqueue.%I CONCURRENTLY',
-              c.relname) AS detach,
+       format('ALTER TABLE jobqueue.job_events DETACH PARTITION jobqueue.%I %s', c.relname,
+              CASE WHEN i.inhdetachpending THEN 'FINALIZE' ELSE 'CONCURRENTLY' END) AS detach,
        format('DROP TABLE jobqueue.%I', c.relname) AS drop
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'jobqueue'

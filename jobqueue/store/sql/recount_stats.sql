@@ -28,7 +28,8 @@ WITH counts AS (
 )
 UPDATE jobqueue.event_cursors
 SET snapshot = pg_current_snapshot(), since = clock_timestamp() - interval '1 day',
-    system_identifier = s.system_identifier, updated_at = clock_timestamp()
+    xid = pg_current_xact_id(), system_identifier = s.system_identifier,
+    updated_at = clock_timestamp()
 FROM pg_control_system() s
 WHERE name = 'stats'
 RETURNING 0::bigint AS events;

@@ -1,5 +1,6 @@
 -- Registers a worker, or again after its row was removed; returns its number, the same for the
--- same id for as long as events may name it.
+-- same id for as long as events may name it. A row that is there is a former life's, which ended
+-- without a word: what was asked of that one does not concern this one.
 -- $1 worker id text · $2 hostname text · $3 pid int · $4 queues text[] · $5 types text[] ·
 -- $6 concurrency int · $7 mode text · $8 version text
 WITH n AS (
@@ -12,6 +13,6 @@ INSERT INTO jobqueue.workers AS w (worker_id, hostname, pid, queues, types, conc
 SELECT n.worker_id, $2::text, $3::int, $4::text[], $5::text[], $6::int, $7::text, $8::text FROM n
 ON CONFLICT (worker_id) DO UPDATE SET hostname = excluded.hostname, pid = excluded.pid,
     queues = excluded.queues, types = excluded.types, concurrency = excluded.concurrency,
-    mode = excluded.mode, version = excluded.version, status = 'ACTIVE',
-    last_beat_at = clock_timestamp()
+    mode = excluded.mode, version = excluded.version, status = 'ACTIVE', command = 'NONE',
+    started_at = clock_timestamp(), last_beat_at = clock_timestamp()
 RETURNING w.worker_id;

@@ -2,7 +2,7 @@
 -- transaction that holds the cursor's lock already: this statement's snapshot must be younger
 -- than the lock, or two servers would count a window twice. Returns how many events.
 WITH cur AS MATERIALIZED (
-    SELECT snapshot, since, updated_at FROM jobqueue.event_cursors WHERE name = 'stats'
+    SELECT snapshot, since, xid, updated_at FROM jobqueue.event_cursors WHERE name = 'stats'
 ), w AS MATERIALIZED (
     SELECT e.eid, e.queue_id, e.from_status, e.to_status, e.reason, e.at, e.duration_ms
     FROM cur, jobqueue.job_events e
@@ -33,15 +33,18 @@ WITH cur AS MATERIALIZED (
     SET ended = q.ended + excluded.ended, failed = q.failed + excluded.failed,
         busy_ms = q.busy_ms + excluded.busy_ms
 ), c AS (
-    -- since bounds the age of rows outside the new snapshot: those of a transaction that was open
-    -- at the old one may be as old as before, those of one opened later are younger than it.
+    -- since bounds the age of rows outside the new snapshot. Their transactions are those in its
+    -- xip and those from its xmax up to our own id. One older than the previous roll was outside
+    -- the previous snapshot too; one younger wrote nothing before the previous roll.
     UPDATE jobqueue.event_cursors e
-    SET snapshot = pg_current_snapshot(), updated_at = clock_timestamp(),
+    SET snapshot = pg_current_snapshot(), xid = pg_current_xact_id(),
+        updated_at = clock_timestamp(),
         last_eid = greatest(e.last_eid, (SELECT max(eid) FROM w)),
         since = CASE
-            WHEN EXISTS (SELECT FROM pg_snapshot_xip(pg_current_snapshot()) x
-                         WHERE x < pg_snapshot_xmax(cur.snapshot)) THEN cur.since
+            WHEN EXISTS (SELECT FROM pg_snapshot_xip(pg_current_snapshot()) x WHERE x < cur.xid)
+                THEN cur.since
             WHEN EXISTS (SELECT FROM pg_snapshot_xip(pg_current_snapshot()))
+              OR pg_snapshot_xmax(pg_current_snapshot()) < pg_current_xact_id()
                 THEN cur.updated_at - interval '1 minute'
             ELSE clock_timestamp() - interval '1 minute' END
     FROM cur WHERE e.name = 'stats'

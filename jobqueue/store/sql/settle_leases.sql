@@ -55,7 +55,9 @@ WITH i AS MATERIALIZED (
            CASE WHEN d.running THEN 'RUNNING' ELSE 'ASSIGNED' END::jobqueue.job_state,
            CASE d.fate WHEN 'DONE' THEN 'DONE' ELSE 'FAILED' END::jobqueue.job_state, d.reason,
            d.attempt, d.token, d.worker_id,
-           least(extract(epoch FROM d.at - d.started_at) * 1000, 2147483647)::int, d.detail, d.at
+           CASE WHEN d.running  -- least() would take the other side of a NULL
+                THEN least(extract(epoch FROM d.at - d.started_at) * 1000, 2147483647)::int END,
+           d.detail, d.at
     FROM d
     UNION ALL
     SELECT d.id, d.queue_id, d.seq + 2, 'FAILED',

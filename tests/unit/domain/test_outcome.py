@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jobqueue.domain.backoff import RetryPolicy
 from jobqueue.domain.lease import Counters, Lease
 from jobqueue.domain.outcome import (
+    UNHANDLED_LIMIT,
     Cancelled,
     Charge,
     Completed,
@@ -128,8 +129,10 @@ def test_no_handler_costs_nothing_and_waits_five_seconds_doubling_to_sixty(
     assert s.counters == Counters(retries=1, unhandled=times + 1)
 
 
-def test_no_handler_is_never_dead_however_often() -> None:
-    assert end(Unhandled(), Counters(retries=9, unhandled=10**9), max_retries=0).fate is Fate.WAIT
+def test_no_handler_is_never_dead_however_often_and_its_count_stops() -> None:
+    s = end(Unhandled(), Counters(retries=9, unhandled=UNHANDLED_LIMIT), max_retries=0)
+    assert s.fate is Fate.WAIT
+    assert s.counters.unhandled == UNHANDLED_LIMIT
 
 
 def test_a_postponement_costs_nothing_and_waits_as_asked() -> None:

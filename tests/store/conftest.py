@@ -1,0 +1,45 @@
+"""Connections as the product opens them, and a last look at every database."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import pytest_asyncio
+
+from jobqueue.store.pool import Connection, Pool, connect, create_pool
+from tests.support.soundness import assert_sound
+
+Connect = Callable[[], Awaitable[Connection]]
+
+
+@pytest_asyncio.fixture
+async def another(database: str) -> AsyncIterator[Connect]:
+    """Open one more connection with the product's settings; closed after the test."""
+    async with AsyncExitStack() as closing:
+
+        async def open_one() -> Connection:
+            connection = await connect(database)
+            closing.push_async_callback(connection.close)
+            return connection
+
+        yield open_one
+
+
+@pytest_asyncio.fixture
+async def bare(another: Connect) -> Connection:
+    """One connection to a database that the test may leave in any state."""
+    return await another()
+
+
+@pytest_asyncio.fixture
+async def db(bare: Connection) -> AsyncIterator[Connection]:
+    """One connection; after the test the whole database must still be sound."""
+    yield bare
+    await assert_sound(bare)
+
+
+@pytest_asyncio.fixture
+async def pool(database: str) -> AsyncIterator[Pool]:
+    """A pool with the product's settings."""
+    opened = await create_pool(database, size=8)
+    yield opened
+    await opened.close()

@@ -1,0 +1,141 @@
+"""What time asks for: promotion of due jobs, and the end of a TTL."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from jobqueue.domain.outcome import Unhandled
+from jobqueue.store.pool import Connection
+from jobqueue.store.queues import pause_queue
+from jobqueue.store.upkeep import Promoted, expire_jobs, promote_jobs
+from tests.store.conftest import Connect
+from tests.support.store import (
+    FAILURE,
+    add_queue,
+    claim,
+    claim_one,
+    end_ttl,
+    make_due,
+    path,
+    row_of,
+    settle,
+    status,
+    submit,
+)
+
+
+async def test_a_delayed_job_becomes_ready_at_its_due_time_without_an_event(db: Connection) -> None:
+    await add_queue(db)
+    (job_id,) = await submit(db, delay_s=60.0, ttl_s=600.0)
+    assert (await promote_jobs(db, 10)).count == 0
+    await make_due(db)
+    waiting = await row_of(db, "scheduled", job_id)
+    promoted = await promote_jobs(db, 10)
+    assert promoted == Promoted(1, frozenset({"q"}))
+    ready = await row_of(db, "ready", job_id)
+    assert ready is not None
+    assert waiting is not None
+    assert (ready["ready_at"], ready["expires_at"]) == (waiting["due_at"], waiting["expires_at"])
+    assert (ready["seq"], ready["reason"]) == (1, "SUBMITTED")
+    assert await path(db, job_id) == ["PENDING:SUBMITTED"]
+
+
+async def test_a_failed_job_becomes_pending_with_an_event_and_its_counters(db: Connection) -> None:
+    await add_queue(db)
+    (job_id,) = await submit(db)
+    await settle(db, await claim_one(db), FAILURE)
+    await make_due(db)
+    assert (await promote_jobs(db, 10)).count == 1
+    assert (await path(db, job_id))[-2:] == ["FAILED:HANDLER_FAILED", "PENDING:RETRY_DUE"]
+    ready = await row_of(db, "ready", job_id)
+    assert ready is not None
+    assert (ready["retries"], ready["attempt"]) == (1, 1)
+    assert (await claim_one(db)).attempt == 2
+
+
+async def test_paused_queues_are_promoted_but_not_announced(db: Connection) -> None:
+    await add_queue(db, "a")
+    await add_queue(db, "b")
+    for name in ("a", "b"):
+        await submit(db, queue=name, delay_s=60.0)
+    await pause_queue(db, "a", paused=True)
+    await make_due(db)
+    promoted = await promote_jobs(db, 10)
+    assert promoted == Promoted(2, frozenset({"b"}))
+
+
+async def test_two_schedulers_promote_every_job_once(db: Connection, another: Connect) -> None:
+    await add_queue(db)
+    await submit(db, 300, delay_s=60.0)
+    await make_due(db)
+
+    async def promote_all(connection: Connection) -> int:
+        total = 0
+        while count := (await promote_jobs(connection, 25)).count:
+            total += count
+        return total
+
+    assert sum(await asyncio.gather(promote_all(db), promote_all(await another()))) == 300
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 60.0], ids=["ready", "scheduled"])
+async def test_a_job_never_started_dies_when_its_ttl_is_over(
+    db: Connection, delay_s: float
+) -> None:
+    await add_queue(db)
+    (job_id,) = await submit(db, ttl_s=60.0, delay_s=delay_s)
+    (immortal,) = await submit(db, delay_s=delay_s)
+    assert await expire_jobs(db, 10) == 0
+    await end_ttl(db)
+    assert await expire_jobs(db, 10) == 1
+    assert await path(db, job_id) == ["PENDING:SUBMITTED", "DEAD_LETTERED:TTL_EXPIRED"]
+    assert await status(db, immortal) == "PENDING"
+
+
+async def test_a_job_that_waits_for_a_handler_dies_when_its_ttl_is_over(db: Connection) -> None:
+    await add_queue(db)
+    (job_id,) = await submit(db, ttl_s=60.0)
+    await settle(db, await claim_one(db, running=False), Unhandled())
+    await end_ttl(db)
+    assert await expire_jobs(db, 10) == 1
+    assert (await path(db, job_id))[-2:] == ["FAILED:NO_HANDLER", "DEAD_LETTERED:TTL_EXPIRED"]
+
+
+async def test_a_job_once_started_is_bound_by_no_ttl(db: Connection) -> None:
+    await add_queue(db)
+    (job_id,) = await submit(db, ttl_s=60.0)
+    await settle(db, await claim_one(db), FAILURE)
+    await end_ttl(db)
+    assert await expire_jobs(db, 10) == 0
+    assert await status(db, job_id) == "FAILED"
+
+
+async def test_a_ttl_runs_on_in_a_paused_queue(db: Connection) -> None:
+    await add_queue(db)
+    await submit(db, ttl_s=60.0)
+    await pause_queue(db, "q", paused=True)
+    await end_ttl(db)
+    assert await expire_jobs(db, 10) == 1
+
+
+async def test_sweeps_take_at_most_their_limit_of_each_table(db: Connection) -> None:
+    await add_queue(db)
+    await submit(db, 3, ttl_s=60.0)
+    await submit(db, 3, ttl_s=60.0, delay_s=60.0)
+    await end_ttl(db)
+    assert [await expire_jobs(db, 2) for _ in range(3)] == [4, 2, 0]
+
+
+async def test_a_late_promotion_goes_in_line_by_its_due_time(db: Connection) -> None:
+    await add_queue(db)
+    (fresh,) = await submit(db)
+    (late,) = await submit(db, delay_s=60.0)
+    await make_due(db)
+    await promote_jobs(db, 10)
+    ready = await row_of(db, "ready", late)
+    assert ready is not None
+    assert await db.fetchval("SELECT now() - $1::timestamptz", ready["ready_at"]) >= timedelta(
+        seconds=1
+    )
+    assert [job.job_id for job in await claim(db, 2)] == [late, fresh]

@@ -1,0 +1,139 @@
+"""Idempotency keys, alone, in batches and in races (R-3.3)."""
+
+import asyncio
+import random
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from jobqueue.store.faults import rejected_item
+from jobqueue.store.jobs import delete_job
+from jobqueue.store.pool import Connection
+from tests.store.conftest import Connect
+from tests.support.store import (
+    add_queue,
+    claim_one,
+    settle,
+    spec,
+    status,
+    store,
+    submit,
+    waits_for_lock,
+)
+from tests.support.waiting import eventually
+
+CLIENTS = 8
+
+
+async def count(db: Connection, table: str) -> int:
+    return int(await db.fetchval(f"SELECT count(*) FROM jobqueue.{table}"))
+
+
+async def test_the_same_key_and_content_give_the_same_job(db: Connection) -> None:
+    await add_queue(db)
+    (first,) = await store(db, [spec(idempotency_key="k", payload=b"p")])
+    (again,) = await store(db, [spec(idempotency_key="k", payload=b"p")])
+    assert (again.outcome, again.job_id) == ("EXISTING", first.job_id)
+    assert await count(db, "jobs") == 1
+
+
+async def test_the_same_key_with_any_other_content_is_a_mismatch(db: Connection) -> None:
+    await add_queue(db)
+    await add_queue(db, "other")
+    await store(db, [spec(idempotency_key="k")])
+    changes: list[dict[str, object]] = [
+        {"payload": b"other"},
+        {"type": "other"},
+        {"type": None},
+        {"priority": 1},
+        {"max_retries": 1},
+        {"ttl_s": 1.0},
+        {"timeout_s": 1.0},
+        {"delay_s": 1.0},
+        {"queue": "other"},
+    ]
+    for change in changes:
+        (again,) = await store(db, [spec(**({"idempotency_key": "k"} | change))])
+        assert again.outcome == "MISMATCH", change
+    assert await count(db, "jobs") == 1
+
+
+async def test_labels_and_traces_are_no_content(db: Connection) -> None:
+    await add_queue(db)
+    await store(db, [spec(idempotency_key="k")])
+    (again,) = await store(
+        db, [spec(idempotency_key="k", labels={"a": "b"}, trace_context={"c": "d"})]
+    )
+    assert again.outcome == "EXISTING"
+
+
+async def test_keys_of_two_tenants_are_two_keys(db: Connection) -> None:
+    await add_queue(db)
+    found = await store(db, [spec(idempotency_key="k", tenant=t) for t in ("", "a", "b")])
+    assert [s.outcome for s in found] == ["NEW"] * 3
+
+
+async def test_equal_keys_in_one_batch_give_one_job_at_both_places(db: Connection) -> None:
+    await add_queue(db)
+    twin = spec(idempotency_key="k")
+    first, other, second = await store(db, [twin, spec(), twin], atomic=True)
+    assert (first.outcome, second.outcome) == ("NEW", "EXISTING")
+    assert first.job_id == second.job_id != other.job_id
+    assert await count(db, "jobs") == 2
+
+
+async def test_equal_keys_with_other_content_fail_the_second_of_a_batch(db: Connection) -> None:
+    await add_queue(db)
+    twins = [spec(idempotency_key="k", payload=p) for p in (b"1", b"2")]
+    with pytest.raises(asyncpg.PostgresError) as caught:
+        await store(db, [spec(), *twins], atomic=True)
+    assert rejected_item(caught.value) == (2, "MISMATCH")
+    assert await count(db, "jobs") == await count(db, "idempotency_keys") == 0
+    assert [s.outcome for s in await store(db, twins)] == ["NEW", "MISMATCH"]
+
+
+async def test_a_key_is_free_again_when_its_job_is_deleted(db: Connection) -> None:
+    await add_queue(db)
+    (old,) = await submit(db, idempotency_key="k")
+    await settle(db, await claim_one(db))
+    assert await delete_job(db, old) == "DELETED"
+    (new,) = await store(db, [spec(idempotency_key="k", payload=b"other")])
+    assert new.outcome == "NEW"
+
+
+@pytest.mark.parametrize(("commits", "outcome"), [(True, "EXISTING"), (False, "NEW")])
+async def test_who_waits_for_a_key_gets_the_winners_job_or_wins(
+    db: Connection, another: Connect, *, commits: bool, outcome: str
+) -> None:
+    await add_queue(db)
+    winner, loser = await another(), await another()
+    held = winner.transaction()
+    await held.start()
+    (first,) = await store(winner, [spec(idempotency_key="k")])
+    second = asyncio.create_task(store(loser, [spec(idempotency_key="k")]))
+    await eventually(lambda: waits_for_lock(db, loser))
+    await (held.commit() if commits else held.rollback())
+    (answer,) = await second
+    assert answer.outcome == outcome
+    assert (answer.job_id == first.job_id) is commits
+    assert await status(db, answer.job_id) == "PENDING"
+
+
+async def test_clients_racing_with_overlapping_keys_make_one_job_a_key(
+    db: Connection, another: Connect
+) -> None:
+    await add_queue(db)
+    chance = random.Random(7)
+    given: dict[str, set[UUID]] = {}
+
+    async def client(connection: Connection) -> None:
+        for _ in range(12):
+            keys = [f"k{chance.randrange(120)}" for _ in range(20)]
+            specs = [spec(idempotency_key=k, payload=k.encode()) for k in keys]
+            for key, stored in zip(keys, await store(connection, specs, atomic=True), strict=True):
+                given.setdefault(key, set()).add(stored.job_id)
+
+    await asyncio.gather(*[client(await another()) for _ in range(CLIENTS)])
+    assert {len(ids) for ids in given.values()} == {1}
+    assert await count(db, "jobs") == await count(db, "idempotency_keys") == len(given)

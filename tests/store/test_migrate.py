@@ -1,0 +1,122 @@
+"""Migrations: up, down, up again, many at once, and newer than we know (R-10.3)."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from jobqueue.errors import Unavailable
+from jobqueue.store import migrate as module
+from jobqueue.store.migrate import head, migrate, schema_revision
+from jobqueue.store.pool import Connection, connect
+from tests.store.conftest import Connect
+from tests.support.postgres import Cluster, with_database
+from tests.support.store import add_queue, claim_one, settle, submit
+
+_SCHEMA = """
+    SELECT 'column', table_name || '.' || column_name, data_type || coalesce(column_default, '')
+    FROM information_schema.columns WHERE table_schema = 'jobqueue'
+    UNION ALL SELECT 'index', indexname, indexdef FROM pg_indexes WHERE schemaname = 'jobqueue'
+    UNION ALL SELECT 'function', p.proname, pg_get_functiondef(p.oid) FROM pg_proc p
+    WHERE p.pronamespace = 'jobqueue'::regnamespace
+    UNION ALL SELECT 'type', t.typname, t.typtype::text FROM pg_type t
+    WHERE t.typnamespace = 'jobqueue'::regnamespace
+    UNION ALL SELECT 'trigger', t.tgrelid::regclass::text || t.tgname, t.tgenabled::text
+    FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+    WHERE c.relnamespace = 'jobqueue'::regnamespace AND NOT t.tgisinternal ORDER BY 1, 2, 3
+"""
+
+
+@pytest_asyncio.fixture
+async def empty(pg: Cluster) -> AsyncIterator[str]:
+    """The DSN of a database that was never migrated."""
+    name = "never_migrated"
+    await pg.admin.execute(f'DROP DATABASE IF EXISTS "{name}"')
+    await pg.admin.execute(f'CREATE DATABASE "{name}"')
+    dsn = with_database(pg.dsn, name)
+    yield dsn
+    await pg.drop_database(dsn)
+
+
+async def revision(dsn: str) -> str | None:
+    connection = await connect(dsn)
+    try:
+        return await schema_revision(connection)
+    finally:
+        await connection.close()
+
+
+async def test_a_database_that_was_never_migrated_has_no_revision(empty: str) -> None:
+    assert await revision(empty) is None
+
+
+async def test_a_migrated_database_is_at_the_newest_revision(db: Connection) -> None:
+    assert await schema_revision(db) == head()
+
+
+async def test_down_and_up_again_gives_the_same_schema(database: str, bare: Connection) -> None:
+    await add_queue(bare)
+    await submit(bare, 2)
+    await settle(bare, await claim_one(bare))
+    before = await bare.fetch(_SCHEMA)
+    await migrate(database, "base")
+    assert await revision(database) is None
+    left = await bare.fetch(_SCHEMA)
+    assert {row[1].split(".")[0] for row in left} <= {
+        "_alembic_version",
+        "alembic_version",
+        "alembic_version_pkc",
+    }
+    await migrate(database)
+    assert await bare.fetch(_SCHEMA) == before
+
+
+async def test_servers_that_migrate_at_once_do_it_once(empty: str) -> None:
+    program = "import asyncio, sys; from jobqueue.store.migrate import migrate"
+    command = f"{program}; asyncio.run(migrate(sys.argv[1]))"
+    servers = [
+        await asyncio.create_subprocess_exec(sys.executable, "-c", command, empty) for _ in range(6)
+    ]
+    assert [await server.wait() for server in servers] == [0] * 6
+    assert await revision(empty) == head()
+
+
+async def test_one_process_may_migrate_twice_at_once(empty: str) -> None:
+    await asyncio.gather(migrate(empty), migrate(empty))
+    assert await revision(empty) == head()
+
+
+async def test_a_revision_newer_than_known_is_left_alone(database: str, bare: Connection) -> None:
+    await bare.execute("UPDATE jobqueue.alembic_version SET version_num = '9999'")
+    await migrate(database)
+    assert await schema_revision(bare) == "9999"
+
+
+async def test_a_migration_waits_for_a_table_that_a_transaction_holds(
+    database: str, bare: Connection, another: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_TRIES", 1)
+    holder = await another()
+    async with holder.transaction():
+        await holder.execute("LOCK TABLE jobqueue.jobs IN ACCESS SHARE MODE")
+        with pytest.raises(Unavailable, match="holds a table"):
+            await migrate(database, "base")
+    assert await schema_revision(bare) == head()
+    await migrate(database, "base")
+    assert await schema_revision(bare) is None
+
+
+async def test_a_database_out_of_reach_is_unavailable() -> None:
+    with pytest.raises(Unavailable):
+        await migrate("postgresql://nobody@127.0.0.1:1/none")
+
+
+async def test_an_unexpected_error_of_a_migration_is_not_hidden(pg: Cluster, empty: str) -> None:
+    connection = await asyncpg.connect(empty)
+    await connection.execute("CREATE SCHEMA jobqueue; CREATE TABLE jobqueue.queues ()")
+    await connection.close()
+    with pytest.raises(Exception, match="already exists"):
+        await migrate(empty)

@@ -1,0 +1,63 @@
+"""Plans that must not turn with the size of a table: a prepared claim once took 13 seconds.
+
+The whole path is the product's own: the statement is prepared and run on empty, vacuumed tables
+until PostgreSQL would settle for a generic plan; then the jobs come, and nobody analyzes.
+"""
+
+import json
+from typing import Any
+
+from jobqueue.store.pool import Connection
+from jobqueue.store.statements import statement
+from tests.support.store import add_queue, claim
+
+LOADED = 200_000
+_LOAD = """
+    WITH j AS (
+        INSERT INTO jobqueue.jobs (job_id, created_at, queue_id, max_retries, priority, payload)
+        SELECT gen_random_uuid(), clock_timestamp(), queue_id, 3, 0, ''
+        FROM generate_series(1, $1::int / 10), jobqueue.queues
+    )
+    INSERT INTO jobqueue.ready (id, ready_at, queue_id, seq, attempt, reason, priority, retries,
+        crashes, handbacks, unhandled)
+    SELECT n, clock_timestamp(), queue_id, 1, 0, 'SUBMITTED', 0, 0, 0, 0, 0
+    FROM generate_series(1, $1) n, jobqueue.queues
+"""
+
+
+def nodes(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return this node and all below it."""
+    return [plan, *[node for child in plan.get("Plans", []) for node in nodes(child)]]
+
+
+def scans_of(plan: dict[str, Any], table: str) -> set[str]:
+    return {
+        n["Node Type"]
+        for n in nodes(plan)
+        if n.get("Relation Name") == table and "Scan" in n["Node Type"]
+    }
+
+
+async def plan_of_a_prepared_claim(db: Connection) -> dict[str, Any]:
+    arguments = (
+        "ARRAY['q'], ARRAY[0]::int2[], ARRAY[100], ARRAY[true], 100, 1, 60, true, false, ARRAY['t']"
+    )
+    for _ in range(8):
+        await db.execute(f"EXECUTE claim ({arguments})")
+    await db.execute(_LOAD, LOADED)
+    answer = await db.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE claim ({arguments})")
+    found: dict[str, Any] = json.loads(answer)[0]["Plan"]
+    return found
+
+
+async def test_a_claim_prepared_on_empty_tables_still_uses_its_index(bare: Connection) -> None:
+    await add_queue(bare)
+    for table in ("ready", "jobs"):
+        await bare.execute(f"ALTER TABLE jobqueue.{table} SET (autovacuum_enabled = false)")
+    await bare.execute("VACUUM ANALYZE jobqueue.ready, jobqueue.jobs, jobqueue.leases")
+    await bare.execute(f"PREPARE claim AS {statement('claim_jobs')}")
+    assert await claim(bare, 1) == []
+    plan = await plan_of_a_prepared_claim(bare)
+    assert scans_of(plan, "ready") <= {"Index Scan", "Tid Scan"}
+    used = {n.get("Index Name") for n in nodes(plan)}
+    assert {"ready_claim", "jobs_pkey"} <= used

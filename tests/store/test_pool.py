@@ -1,0 +1,85 @@
+"""Connections: the settings that statements rely on, and what they mean when they fail."""
+
+import pytest
+
+from jobqueue.errors import Aborted, DeadlineExceeded, Unavailable
+from jobqueue.store.faults import retrying, translated
+from jobqueue.store.pool import Connection, Db, Pool, connect, create_pool, limit_lock_waits
+from tests.store.conftest import Connect
+from tests.support.postgres import with_database
+from tests.support.store import add_queue
+
+NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
+
+
+async def settings(db: Db) -> tuple[str, ...]:
+    names = ("plan_cache_mode", "jit", "synchronous_commit", "TimeZone")
+    return tuple([str(await db.fetchval("SELECT current_setting($1)", name)) for name in names])
+
+
+async def test_every_connection_plans_by_real_sizes(db: Connection, pool: Pool) -> None:
+    expected = ("force_custom_plan", "off", "on", "UTC")
+    assert await settings(db) == await settings(pool) == expected
+
+
+async def test_a_connection_names_itself(database: str) -> None:
+    connection = await connect(database, application_name="jq-test")
+    assert await connection.fetchval("SELECT current_setting('application_name')") == "jq-test"
+    await connection.close()
+
+
+async def test_through_pgbouncer_nothing_is_set_and_nothing_is_prepared(database: str) -> None:
+    pool = await create_pool(database, size=1, pgbouncer=True, application_name="unsaid")
+    await add_queue(pool)
+    for _ in range(3):
+        await pool.fetchval("SELECT 1 WHERE $1", True)
+    assert await pool.fetchval("SELECT count(*) FROM pg_prepared_statements WHERE name <> ''") == 0
+    assert await pool.fetchval("SELECT current_setting('application_name')") == ""
+    assert await pool.fetchval("SELECT current_setting('plan_cache_mode')") == "auto"
+    await pool.close()
+
+
+async def test_a_database_out_of_reach_is_unavailable() -> None:
+    with pytest.raises(Unavailable):
+        await connect(NOWHERE)
+    with pytest.raises(Unavailable):
+        _ = await create_pool(NOWHERE)
+
+
+async def test_a_database_that_does_not_exist_is_not_called_unreachable(database: str) -> None:
+    with pytest.raises(Exception, match="refused"):
+        await connect(with_database(database, "missing"))
+
+
+async def test_a_lock_is_waited_for_only_as_long_as_said(db: Connection, another: Connect) -> None:
+    await add_queue(db)
+    holder = await another()
+    async with holder.transaction():
+        await holder.execute("SELECT FROM jobqueue.queues FOR UPDATE")
+        async with db.transaction():
+            await limit_lock_waits(db, 0.02)
+            with pytest.raises(Aborted) as caught, translated():
+                await db.execute("SELECT FROM jobqueue.queues FOR UPDATE")
+    assert caught.value.reason == "LOCKED"
+    assert await db.fetchval("SHOW lock_timeout") == "0"
+
+
+async def test_a_statement_cut_by_its_timeout_ran_out_of_time(db: Connection) -> None:
+    await db.execute("SET statement_timeout = '20ms'")
+    with pytest.raises(DeadlineExceeded), translated():
+        await db.execute("SELECT pg_sleep(5)")
+    await db.execute("RESET statement_timeout")
+
+
+async def test_a_cut_connection_is_tried_again_and_then_works(db: Connection, pool: Pool) -> None:
+    tries: list[int] = []
+
+    async def ask() -> object:
+        async with pool.acquire() as connection:
+            tries.append(connection.get_server_pid())
+            if len(tries) == 1:
+                await db.execute("SELECT pg_terminate_backend($1)", tries[0])
+            return await connection.fetchval("SELECT 42")
+
+    assert await retrying(ask) == 42
+    assert len(tries) == 2

@@ -1,0 +1,183 @@
+"""Queues: policy, pause, deletion with and without jobs in them."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+
+from jobqueue.domain.backoff import RetryPolicy
+from jobqueue.domain.outcome import Unhandled
+from jobqueue.domain.queue import QueuePolicy
+from jobqueue.store.pool import Connection
+from jobqueue.store.queues import (
+    cancel_queue_jobs,
+    count_queue_live,
+    create_queue,
+    delete_queue,
+    list_queue_serving,
+    list_queues,
+    list_unhandled,
+    pause_queue,
+    update_queue,
+)
+from tests.store.conftest import Connect
+from tests.support.store import (
+    FAILURE,
+    add_queue,
+    claim,
+    claim_one,
+    path,
+    row_of,
+    settle,
+    spec,
+    status,
+    store,
+    submit,
+)
+
+POLICY = QueuePolicy(
+    max_retries=7,
+    ttl_s=60.0,
+    retry=RetryPolicy(1.0, 9.0, 3.0),
+    priority_weights={9: 100, 0: 1},
+    max_running=4,
+)
+
+
+async def test_a_queue_gives_back_its_policy(db: Connection) -> None:
+    made = await create_queue(db, "q", POLICY)
+    assert made is not None
+    assert (made.name, made.policy, made.paused) == ("q", POLICY, False)
+    assert await list_queues(db, "q") == [made]
+
+
+async def test_a_name_is_taken_once(db: Connection) -> None:
+    await add_queue(db)
+    assert await create_queue(db, "q", POLICY) is None
+
+
+async def test_of_two_creations_one_wins(db: Connection, another: Connect) -> None:
+    connections = [await another() for _ in range(4)]
+    made = await asyncio.gather(*[create_queue(c, "q", POLICY) for c in connections])
+    assert sum(queue is not None for queue in made) == 1
+
+
+async def test_an_update_applies_to_the_queue_as_it_was_read(db: Connection) -> None:
+    await add_queue(db)
+    (read,) = await list_queues(db, "q")
+    updated = await update_queue(db, "q", POLICY, read.updated_at)
+    assert updated is not None
+    assert updated.policy == POLICY
+    assert updated.updated_at > read.updated_at
+    assert await update_queue(db, "q", QueuePolicy(), read.updated_at) is None
+    assert await update_queue(db, "nowhere", POLICY, datetime.now(UTC)) is None
+
+
+async def test_pausing_twice_changes_nothing_the_second_time(db: Connection) -> None:
+    await add_queue(db)
+    first = await pause_queue(db, "q", paused=True)
+    second = await pause_queue(db, "q", paused=True)
+    assert first is not None
+    assert first.paused
+    assert first == second
+    assert await pause_queue(db, "nowhere", paused=True) is None
+
+
+async def test_queues_are_listed_by_name(db: Connection) -> None:
+    for name in ("b", "B", "a-1"):
+        await add_queue(db, name)
+    assert [queue.name for queue in await list_queues(db)] == ["B", "a-1", "b"]
+
+
+async def test_a_worker_learns_how_its_queues_are_served(db: Connection) -> None:
+    await create_queue(db, "limited", POLICY)
+    await add_queue(db, "paused")
+    await pause_queue(db, "paused", paused=True)
+    await add_queue(db, "deleted")
+    await delete_queue(db, "deleted", force=False)
+    found = await list_queue_serving(db, ["limited", "paused", "deleted", "unknown"])
+    serving = {one.name: one for one in found}
+    assert serving.keys() == {"limited", "paused"}
+    assert serving["limited"].limited
+    assert serving["limited"].priority_weights == {9: 100, 0: 1}
+    assert serving["paused"].paused
+
+
+@pytest.mark.parametrize("where", ["ready", "scheduled", "leases", "finished"])
+async def test_a_queue_with_live_jobs_is_deleted_only_by_force(db: Connection, where: str) -> None:
+    await add_queue(db)
+    await submit(db, delay_s=60.0 if where == "scheduled" else 0.0)
+    if where in {"leases", "finished"}:
+        job = await claim_one(db)
+        if where == "finished":
+            await settle(db, job)
+    state = (await delete_queue(db, "q", force=False)).state
+    assert state == ("deleted" if where == "finished" else "not_empty")
+    if state == "not_empty":
+        assert (await delete_queue(db, "q", force=True)).state == "deleted"
+    assert await list_queues(db, "q") == []
+    assert (await delete_queue(db, "q", force=True)).state == "not_found"
+
+
+async def test_what_a_deleted_queue_held_is_cancelled_and_running_jobs_are_asked(
+    db: Connection,
+) -> None:
+    await add_queue(db)
+    await add_queue(db, "other")
+    (bystander,) = await submit(db, queue="other")
+    (failed,) = await submit(db)
+    await settle(db, await claim_one(db), FAILURE)
+    (running,), (assigned,) = await submit(db), await submit(db)
+    job = await claim_one(db)
+    await claim_one(db, running=False)
+    (pending,), (delayed,) = await submit(db), await submit(db, delay_s=60.0)
+    deletion = await delete_queue(db, "q", force=True)
+    assert deletion.queue is not None
+    assert await count_queue_live(db, deletion.queue, limit=10) == 5
+    assert await cancel_queue_jobs(db, 10) == 5
+    assert await count_queue_live(db, deletion.queue) == 1
+    assert await cancel_queue_jobs(db, 10) == 0
+    for job_id in (failed, assigned, pending, delayed):
+        assert (await path(db, job_id))[-1] == "DEAD_LETTERED:CANCELLED"
+    assert await status(db, running) == "RUNNING"
+    await settle(db, job, FAILURE)
+    assert (await path(db, running))[-1] == "DEAD_LETTERED:CANCELLED"
+    assert await count_queue_live(db, deletion.queue) == 0
+    assert await status(db, bystander) == "PENDING"
+
+
+async def test_a_held_job_of_a_deleted_queue_is_left_for_the_next_sweep(
+    db: Connection, another: Connect
+) -> None:
+    await add_queue(db)
+    await submit(db, 3)
+    await delete_queue(db, "q", force=True)
+    holder = await another()
+    async with holder.transaction():
+        await holder.execute("SELECT FROM jobqueue.ready LIMIT 1 FOR UPDATE")
+        assert await cancel_queue_jobs(db, 10) == 2
+    assert await cancel_queue_jobs(db, 10) == 1
+
+
+async def test_a_job_that_slipped_into_a_deleted_queue_is_swept(
+    db: Connection, another: Connect
+) -> None:
+    await add_queue(db)
+    late = await another()
+    async with late.transaction():
+        (stored,) = await store(late, [spec()])
+        assert (await delete_queue(db, "q", force=False)).state == "deleted"
+    assert await claim(db, 1) == []
+    assert await cancel_queue_jobs(db, 10) == 1
+    assert (await path(db, stored.job_id))[-1] == "DEAD_LETTERED:CANCELLED"
+
+
+async def test_jobs_without_a_handler_are_counted_by_queue_and_type(db: Connection) -> None:
+    await add_queue(db)
+    for type_ in ("x", "x", None):
+        (job_id,) = await submit(db, type=type_)
+        await settle(db, await claim_one(db, running=False), Unhandled())
+        waiting = await row_of(db, "scheduled", job_id)
+        assert waiting is not None
+        assert waiting["unhandled"] == 1
+    assert await list_unhandled(db) == [("q", "x", 2), ("q", None, 1)]

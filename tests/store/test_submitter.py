@@ -1,0 +1,159 @@
+"""The one way in: joined flushes, two lanes, and answers that harm nobody else."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import pytest_asyncio
+
+from jobqueue.domain.limits import Limits
+from jobqueue.errors import AlreadyExists, InvalidArgument, NotFound
+from jobqueue.store.pool import Connection, Pool
+from jobqueue.submission.submitter import Submitter
+from tests.store.conftest import Connect
+from tests.support.store import add_queue, spec, store
+from tests.support.waiting import eventually
+
+
+class Announced(list[set[str]]):
+    """What was announced, call by call."""
+
+    def __call__(self, queues: Iterable[str]) -> None:
+        self.append(set(queues))
+
+
+@pytest.fixture
+def announced() -> Announced:
+    return Announced()
+
+
+@pytest_asyncio.fixture
+async def submitter(db: Connection, pool: Pool, announced: Announced) -> AsyncIterator[Submitter]:
+    await add_queue(db)
+    one = Submitter(pool, Limits(), announced)
+    yield one
+    await one.close()
+
+
+async def jobs(db: Connection) -> int:
+    return int(await db.fetchval("SELECT count(*) FROM jobqueue.jobs"))
+
+
+async def test_calls_that_come_together_are_stored_and_answered_each(
+    submitter: Submitter, db: Connection
+) -> None:
+    specs = [spec(payload=b"%d" % n, idempotency_key=str(n) if n % 2 else None) for n in range(60)]
+    answers = await asyncio.gather(*[submitter.submit(one) for one in specs])
+    for one, answer in zip(specs, answers, strict=True):
+        payload = await db.fetchval(
+            "SELECT payload FROM jobqueue.jobs WHERE job_id = $1", answer.job_id
+        )
+        assert payload == one.payload
+
+
+async def test_one_bad_item_of_a_flush_fails_alone(submitter: Submitter, db: Connection) -> None:
+    specs = [spec(), spec(queue="nowhere"), spec(not_before=datetime.now(UTC) + timedelta(9999))]
+    results = await asyncio.gather(*[submitter.submit(s) for s in specs], return_exceptions=True)
+    assert isinstance(results[1], NotFound)
+    assert isinstance(results[2], InvalidArgument)
+    assert results[2].violations[0].field == "job.not_before"
+    assert await jobs(db) == 1
+
+
+async def test_an_item_the_database_chokes_on_fails_alone(
+    submitter: Submitter, db: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobqueue.submission.submitter.spec_faults", lambda *_: [])
+    specs = [spec(), spec(type="a\x00b"), spec()]
+    results = await asyncio.gather(*[submitter.submit(s) for s in specs], return_exceptions=True)
+    assert [isinstance(r, Exception) for r in results] == [False, True, False]
+    assert await jobs(db) == 2
+
+
+async def test_a_known_key_gives_the_same_job_or_a_refusal(submitter: Submitter) -> None:
+    first = await submitter.submit(spec(idempotency_key="k"))
+    again = await submitter.submit(spec(idempotency_key="k"))
+    assert (again.job_id, again.existing, first.existing) == (first.job_id, True, False)
+    with pytest.raises(AlreadyExists) as caught:
+        await submitter.submit(spec(idempotency_key="k", payload=b"other"))
+    assert caught.value.reason == "IDEMPOTENCY_KEY_REUSED"
+
+
+async def test_a_held_key_hangs_only_who_asks_for_it(
+    submitter: Submitter, db: Connection, another: Connect
+) -> None:
+    holder = await another()
+    held = holder.transaction()
+    await held.start()
+    await store(holder, [spec(idempotency_key="held")])
+    waiting = asyncio.create_task(submitter.submit(spec(idempotency_key="held")))
+    others = [spec(idempotency_key=str(n)) for n in range(5)] + [spec()]
+    async with asyncio.timeout(30):
+        await asyncio.gather(*[submitter.submit(one) for one in others])
+    assert not waiting.done()
+    await held.commit()
+    assert (await waiting).existing
+
+
+async def test_a_repeated_request_gives_the_same_jobs(submitter: Submitter, db: Connection) -> None:
+    singles = [await submitter.submit(spec(), request_id="r-1") for _ in range(2)]
+    batches = [await submitter.submit_many([spec(), spec()], request_id="r-2") for _ in range(2)]
+    assert singles[0].job_id == singles[1].job_id
+    assert [s.job_id for s in batches[0]] == [s.job_id for s in batches[1]]
+    assert await jobs(db) == 3
+
+
+async def test_a_cancelled_caller_takes_nobody_along(submitter: Submitter, db: Connection) -> None:
+    calls = [asyncio.create_task(submitter.submit(spec())) for _ in range(3)]
+    await asyncio.sleep(0)
+    calls[1].cancel()
+    results = await asyncio.gather(*calls, return_exceptions=True)
+    assert isinstance(results[1], asyncio.CancelledError)
+    await submitter.close()
+    assert await jobs(db) == 3
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "field"),
+    [
+        (spec(queue="nowhere"), NotFound, "jobs[1].queue"),
+        (spec(priority=10), InvalidArgument, "jobs[1].priority"),
+        (spec(idempotency_key="k", payload=b"2"), AlreadyExists, "jobs[1].idempotency_key"),
+        (spec(not_before=datetime(9000, 1, 1, tzinfo=UTC)), InvalidArgument, "jobs[1].not_before"),
+    ],
+    ids=["queue", "priority", "key", "not_before"],
+)
+async def test_a_batch_is_all_or_none_and_names_the_bad_item(
+    submitter: Submitter, db: Connection, bad: object, error: type[Exception], field: str
+) -> None:
+    with pytest.raises(error) as caught:
+        await submitter.submit_many([spec(idempotency_key="k"), bad])  # type: ignore[list-item]
+    assert field in str(caught.value)
+    assert await jobs(db) == 0
+
+
+async def test_what_can_run_now_is_announced_after_it_is_stored(
+    submitter: Submitter, db: Connection, announced: Announced
+) -> None:
+    await add_queue(db, "other")
+    await submitter.submit(spec())
+    await submitter.submit(spec(delay_s=60.0))
+    await submitter.submit_many([spec(), spec(queue="other"), spec(queue="q", delay_s=9.0)])
+    assert announced == [{"q"}, {"q", "other"}]
+
+
+async def test_a_cut_connection_is_not_the_callers_concern(
+    submitter: Submitter, db: Connection, pool: Pool
+) -> None:
+    async with pool.acquire() as connection:
+        pid = connection.get_server_pid()
+    await db.execute("SELECT pg_terminate_backend($1)", pid)
+    await eventually(lambda: gone(db, pid))
+    answer = await submitter.submit(spec())
+    assert not answer.existing
+    assert await jobs(db) == 1
+
+
+async def gone(db: Connection, pid: int) -> bool:
+    return not await db.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid)

@@ -1,0 +1,141 @@
+"""Hints by NOTIFY: sent in as few payloads as fit, heard again after every cut."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from jobqueue.store.pool import Connection
+from jobqueue.store.wakeups import Listener, notify_queues
+from jobqueue.submission.announcer import Announcer
+from tests.support.waiting import eventually
+
+
+class Heard:
+    """Remembers what a listener called back with."""
+
+    def __init__(self, dsn: str, check_interval_s: float = 30.0) -> None:
+        self.calls: list[frozenset[str]] = []
+        self.listener = Listener(dsn, self.calls.append, check_interval_s=check_interval_s)
+
+    async def listening(self) -> bool:
+        """Connected, and has said that hints may have been missed."""
+        return self.listener.healthy and frozenset() in self.calls
+
+    async def queues(self, expected: set[str]) -> bool:
+        return set().union(*self.calls) >= expected
+
+
+@asynccontextmanager
+async def listening(dsn: str, check_interval_s: float = 30.0) -> AsyncIterator[Heard]:
+    heard = Heard(dsn, check_interval_s)
+    await heard.listener.start()
+    try:
+        await eventually(heard.listening)
+        yield heard
+    finally:
+        await heard.listener.stop()
+    assert not heard.listener.healthy
+
+
+class HalfOpen:
+    """A connection whose peer went without a word: it takes questions and never answers."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.is_closed = connection.is_closed
+        self.terminate = connection.terminate
+
+    async def execute(self, *_: object, **__: object) -> str:
+        raise TimeoutError
+
+
+async def cut(db: Connection, application: str) -> int:
+    """End the connections of a program part; return how many there were."""
+    return int(
+        await db.fetchval(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+            "WHERE application_name = $1 AND datname = current_database()",
+            application,
+        )
+    )
+
+
+async def test_a_hint_reaches_every_listener(database: str, db: Connection) -> None:
+    async with listening(database) as first, listening(database) as second:
+        await notify_queues(db, ["b", "a", "b"])
+        for heard in (first, second):
+            await eventually(lambda h=heard: h.queues({"a", "b"}))  # type: ignore[misc]
+            assert heard.calls == [frozenset(), {"a", "b"}]
+
+
+async def test_many_names_are_split_into_payloads_that_postgresql_takes(
+    database: str, db: Connection
+) -> None:
+    names = {f"{n:03}-{'x' * 124}" for n in range(200)}
+    async with listening(database) as heard:
+        await notify_queues(db, names)
+        await eventually(lambda: heard.queues(names))
+        assert 4 <= len(heard.calls) <= 6
+
+
+async def test_no_names_are_no_notification(database: str, db: Connection) -> None:
+    async with listening(database) as heard:
+        await notify_queues(db, [])
+        await notify_queues(db, ["a"])
+        await eventually(lambda: heard.queues({"a"}))
+        assert len(heard.calls) == 2
+
+
+async def test_a_cut_connection_is_replaced_and_missed_hints_are_announced(
+    database: str, db: Connection
+) -> None:
+    async with listening(database) as heard:
+        heard.calls.clear()
+        assert await cut(db, "jq-listener") == 1
+        await eventually(heard.listening)
+        await notify_queues(db, ["a"])
+        await eventually(lambda: heard.queues({"a"}))
+
+
+async def test_a_live_connection_is_checked_and_kept(database: str, db: Connection) -> None:
+    async with listening(database, check_interval_s=0.02) as heard:
+        begun = heard.listener.last_progress
+        await eventually(lambda: progressed(heard.listener, begun))
+        assert heard.calls == [frozenset()]
+
+
+async def progressed(listener: Listener, since: float) -> bool:
+    return listener.last_progress > since
+
+
+async def test_a_connection_that_does_not_answer_is_replaced(database: str, db: Connection) -> None:
+    async with listening(database, check_interval_s=0.05) as heard:
+        assert heard.listener._connection is not None
+        half_open = HalfOpen(heard.listener._connection)
+        heard.calls.clear()
+        heard.listener._connection = half_open  # type: ignore[assignment]
+        await eventually(heard.listening)
+        assert half_open.connection.is_closed()
+
+
+async def test_what_is_announced_together_is_sent_together_and_again_after_a_cut(
+    database: str, db: Connection
+) -> None:
+    announcer = Announcer(database)
+    await announcer.start()
+    async with listening(database) as heard:
+        announcer.announce(["a"])
+        announcer.announce([])
+        announcer.announce(["b"])
+        await eventually(lambda: heard.queues({"a", "b"}))
+        assert heard.calls[1:] == [{"a", "b"}]
+        assert await cut(db, "jq-announcer") == 1
+        await eventually(lambda: announced_again(announcer, heard))
+    await announcer.stop()
+
+
+async def announced_again(announcer: Announcer, heard: Heard) -> bool:
+    """A hint that met the cut is lost; the next one goes through."""
+    announcer.announce(["c"])
+    await asyncio.sleep(0)
+    return await heard.queues({"c"})

@@ -1,0 +1,119 @@
+"""The registry of workers: display and commands, never a reason to take a job back."""
+
+import pytest
+
+from jobqueue.domain.worker import Worker, WorkerCommand, WorkerStatus
+from jobqueue.store.pool import Connection
+from jobqueue.store.workers import (
+    beat_worker,
+    command_worker,
+    deregister_worker,
+    list_workers,
+    mark_offline_workers,
+    prune_worker_names,
+    prune_workers,
+    register_worker,
+)
+from tests.support.store import add_queue, claim_one, submit
+from tests.support.workers import facts
+
+
+async def one(db: Connection) -> Worker:
+    (worker,) = await list_workers(db)
+    return worker
+
+
+async def silence(db: Connection, seconds: float) -> None:
+    await db.execute(
+        "UPDATE jobqueue.workers SET last_beat_at = last_beat_at - make_interval(secs => $1)",
+        seconds,
+    )
+
+
+async def test_a_registered_worker_shows_its_facts_and_what_it_holds(db: Connection) -> None:
+    await add_queue(db)
+    number = await register_worker(db, facts())
+    await submit(db, 2)
+    await claim_one(db, worker=number)
+    await claim_one(db, worker=number, running=False)
+    worker = await one(db)
+    assert worker.facts == facts()
+    assert (worker.status, worker.command, worker.running) == ("ACTIVE", "NONE", 2)
+
+
+async def test_a_worker_keeps_its_number_through_its_lives(db: Connection) -> None:
+    number = await register_worker(db, facts())
+    await deregister_worker(db, number)
+    assert await list_workers(db) == []
+    assert await beat_worker(db, number) is None
+    assert await register_worker(db, facts(pid=2)) == number
+    assert (await one(db)).facts.pid == 2
+
+
+async def test_a_new_life_does_not_hear_what_was_asked_of_a_crashed_one(db: Connection) -> None:
+    number = await register_worker(db, facts())
+    await command_worker(db, "w-1", WorkerCommand.SHUTDOWN)
+    before = await one(db)
+    await register_worker(db, facts(pid=2))
+    assert await beat_worker(db, number) is WorkerCommand.NONE
+    after = await one(db)
+    assert after.started_at > before.started_at
+    assert after.status is WorkerStatus.ACTIVE
+
+
+@pytest.mark.parametrize("command", [WorkerCommand.DRAIN, WorkerCommand.SHUTDOWN])
+async def test_a_worker_hears_a_command_with_its_beat(
+    db: Connection, command: WorkerCommand
+) -> None:
+    number = await register_worker(db, facts())
+    assert await beat_worker(db, number) is WorkerCommand.NONE
+    assert await command_worker(db, "w-1", command)
+    assert (await one(db)).status is WorkerStatus.DRAINING
+    assert await beat_worker(db, number) is command
+    assert (await one(db)).status is WorkerStatus.DRAINING
+    assert not await command_worker(db, "w-2", command)
+
+
+async def test_a_shutdown_is_never_weakened_to_a_drain(db: Connection) -> None:
+    number = await register_worker(db, facts())
+    await command_worker(db, "w-1", WorkerCommand.SHUTDOWN)
+    await command_worker(db, "w-1", WorkerCommand.DRAIN)
+    assert await beat_worker(db, number) is WorkerCommand.SHUTDOWN
+
+
+async def test_a_silent_worker_is_shown_offline_until_it_beats_again(db: Connection) -> None:
+    number = await register_worker(db, facts())
+    assert await mark_offline_workers(db, 30.0) == 0
+    await silence(db, 60.0)
+    assert await mark_offline_workers(db, 30.0) == 1
+    assert await mark_offline_workers(db, 30.0) == 0
+    assert (await one(db)).status is WorkerStatus.OFFLINE
+    await beat_worker(db, number)
+    assert (await one(db)).status is WorkerStatus.ACTIVE
+    await beat_worker(db, number, draining=True)
+    assert (await one(db)).status is WorkerStatus.DRAINING
+
+
+async def test_only_workers_long_offline_are_removed(db: Connection) -> None:
+    await register_worker(db, facts())
+    await silence(db, 90_000.0)
+    assert await prune_workers(db) == 0
+    await mark_offline_workers(db, 30.0)
+    assert await prune_workers(db, 100_000.0) == 0
+    assert await prune_workers(db) == 1
+
+
+async def test_a_name_is_forgotten_when_nothing_can_mention_it(db: Connection) -> None:
+    await add_queue(db)
+    registered = await register_worker(db, facts("registered"))
+    holding = await register_worker(db, facts("holding"))
+    gone = await register_worker(db, facts("gone"))
+    await submit(db)
+    await claim_one(db, worker=holding)
+    for number in (holding, gone):
+        await deregister_worker(db, number)
+    assert await prune_worker_names(db, 60.0) == 0
+    await db.execute("UPDATE jobqueue.worker_names SET seen_at = seen_at - interval '1 h'")
+    assert await prune_worker_names(db, 60.0) == 1
+    names = await db.fetch("SELECT worker_id FROM jobqueue.worker_names ORDER BY 1")
+    assert [row["worker_id"] for row in names] == [registered, holding]

@@ -1,0 +1,162 @@
+"""What store tests share: jobs and queues, moves, and reading the record."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID, uuid4
+
+from jobqueue.domain.job import JobSpec
+from jobqueue.domain.lease import Counters, LeasedJob
+from jobqueue.domain.outcome import Charge, Completed, Failed, Outcome, Settlement, decide
+from jobqueue.domain.queue import PRIORITIES, QueuePolicy
+from jobqueue.store.jobs import Stored, submit_jobs
+from jobqueue.store.leases import Probe, claim_jobs, settle_leases
+from jobqueue.store.pool import Connection, Db
+from jobqueue.store.queues import create_queue
+
+HORIZON_S = 1e8
+WORKER = 1
+FAILURE = Failed("boom")
+
+
+async def add_queue(db: Db, name: str = "q", **policy: object) -> None:
+    """Make a queue."""
+    made = await create_queue(db, name, QueuePolicy(**policy))  # type: ignore[arg-type]
+    assert made is not None
+
+
+def spec(**fields: Any) -> JobSpec:
+    """Return a job of type ``t`` for queue ``q``, or as ``fields`` say."""
+    return JobSpec(**({"queue": "q", "type": "t"} | fields))
+
+
+async def store(db: Db, specs: Iterable[JobSpec], *, atomic: bool = False) -> list[Stored]:
+    """Submit and return what became of each."""
+    items = [(uuid4(), one) for one in specs]
+    return await submit_jobs(db, items, atomic=atomic, horizon_s=HORIZON_S)
+
+
+async def submit(db: Db, n: int = 1, **fields: Any) -> list[UUID]:
+    """Submit ``n`` equal jobs; return their ids."""
+    return [s.job_id for s in await store(db, [spec(**fields) for _ in range(n)], atomic=True)]
+
+
+def probes(
+    queues: Sequence[str] = ("q",),
+    priorities: Iterable[int] = PRIORITIES,
+    *,
+    quota: int = 1_000,
+    untyped: bool = True,
+) -> list[Probe]:
+    """Visit the priorities in order, and in each the queues."""
+    return [Probe(q, p, quota, untyped) for p in priorities for q in queues]
+
+
+async def claim(
+    db: Db,
+    n: int = 1,
+    *,
+    where: Sequence[Probe] | None = None,
+    worker: int = WORKER,
+    types: Sequence[str] = ("t",),
+    running: bool = True,
+    limited: bool = False,
+    lease_s: float = 60.0,
+) -> list[LeasedJob]:
+    """Claim at most ``n`` jobs, by default of queue ``q``."""
+    return await claim_jobs(
+        db,
+        worker=worker,
+        probes=probes() if where is None else where,
+        n=n,
+        types=types,
+        lease_s=lease_s,
+        running=running,
+        limited=limited,
+    )
+
+
+async def claim_one(db: Db, *, running: bool = True, worker: int = WORKER) -> LeasedJob:
+    """Claim the one job that is due."""
+    (job,) = await claim(db, 1, running=running, worker=worker)
+    return job
+
+
+def settlement(job: LeasedJob, outcome: Outcome, **counters: int) -> Settlement:
+    """Decide as a worker does, without jitter; ``counters`` replace those of the job."""
+    counted = Counters(**(asdict(job.counters) | counters))
+    charge = Charge(job.lease, job.max_retries, counted, job.policy)
+    return decide(charge, outcome, crash_limit=3, jitter=0.0)
+
+
+async def settle(
+    db: Db, job: LeasedJob, outcome: Outcome | None = None, *, worker: int | None = WORKER
+) -> str:
+    """End a lease, by default as done; return what the statement answers."""
+    ended = settlement(job, outcome or Completed(b"ok"))
+    (answer,) = await settle_leases(db, worker=worker, settlements=[ended])
+    assert answer.lease == job.lease
+    return answer.state
+
+
+async def path(db: Db, job_id: UUID) -> list[str]:
+    """Return the transitions of a job as ``STATUS:REASON``, in order."""
+    rows = await db.fetch(
+        "SELECT to_status, reason FROM jobqueue.job_event_log WHERE job_id = $1 ORDER BY seq",
+        job_id,
+    )
+    return [f"{r['to_status']}:{r['reason']}" for r in rows]
+
+
+async def last_event(db: Db, job_id: UUID) -> dict[str, object]:
+    """Return the newest event of a job with all its fields."""
+    row = await db.fetchrow(
+        "SELECT from_status, to_status, reason, attempt, token, worker_id, detail, duration_ms, at "
+        "FROM jobqueue.job_event_log WHERE job_id = $1 ORDER BY seq DESC LIMIT 1",
+        job_id,
+    )
+    assert row is not None
+    return dict(row)
+
+
+async def row_of(db: Db, table: str, job_id: UUID) -> dict[str, object] | None:
+    """Return the row of a job in a state table."""
+    row = await db.fetchrow(
+        f"SELECT t.* FROM jobqueue.{table} t JOIN jobqueue.jobs j USING (id) WHERE j.job_id = $1",
+        job_id,
+    )
+    return dict(row) if row else None
+
+
+async def status(db: Db, job_id: UUID) -> str | None:
+    """Return the status of a job; None when there is no such job."""
+    found = await db.fetchval("SELECT status FROM jobqueue.job_status WHERE job_id = $1", job_id)
+    return None if found is None else str(found)
+
+
+async def make_due(db: Db) -> None:
+    """Let every waiting job be due now."""
+    await db.execute("UPDATE jobqueue.scheduled SET due_at = clock_timestamp() - interval '1 s'")
+
+
+async def end_ttl(db: Db) -> None:
+    """Let the TTL of every job that still has one be over."""
+    for table, column in (
+        ("ready", "expires_at"),
+        ("scheduled", "expires_at"),
+        ("leases", "ttl_expires_at"),
+    ):
+        await db.execute(
+            f"UPDATE jobqueue.{table} SET {column} = clock_timestamp() - interval '1 s' "
+            f"WHERE {column} IS NOT NULL"
+        )
+
+
+async def expire_leases(db: Db) -> None:
+    """Let every lease run out now."""
+    await db.execute("UPDATE jobqueue.leases SET expires_at = clock_timestamp() - interval '1 s'")
+
+
+async def waits_for_lock(db: Db, other: Connection) -> bool:
+    """Tell whether ``other`` waits for a lock that somebody holds."""
+    return bool(await db.fetchval("SELECT pg_blocking_pids($1) <> '{}'", other.get_server_pid()))
