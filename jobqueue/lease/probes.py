@@ -43,7 +43,13 @@ class ProbePlan:
             for queue in queues
             if rank < len(orders[queue.name])
         )
-        return [*levels, *self._fill(queues, n)]
+        fill = (
+            self._probe(queue.name, priority, n, skip)
+            for queue in queues
+            if queue.priority_weights
+            for priority, skip in self._seconds(queue, dict(orders[queue.name]))
+        )
+        return [*levels, *fill]
 
     def _order(self, queue: QueueServing, n: int) -> list[tuple[int, int]]:
         """Return (priority, quota) by rank."""
@@ -53,17 +59,16 @@ class ProbePlan:
         drawn = draw_order(queue.priority_weights, self._draws())
         return [(priority, quotas[priority]) for priority in drawn if quotas[priority]]
 
-    def _fill(self, queues: Sequence[QueueServing], n: int) -> Iterator[Probe]:
-        for queue in queues:
-            if queue.priority_weights:
-                for priority in draw_order(queue.priority_weights, self._draws()):
-                    yield self._probe(queue.name, priority, n)
+    def _seconds(self, queue: QueueServing, quotas: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+        """Yield (priority, how many its quota may have taken already) in drawn order."""
+        for priority in draw_order(queue.priority_weights, self._draws()):
+            yield priority, quotas.get(priority, 0)
 
     def _draws(self) -> list[float]:
         return [1.0 - self.draw() for _ in PRIORITIES]
 
-    def _probe(self, queue: str, priority: int, quota: int) -> Probe:
-        return Probe(queue, priority, quota, untyped=handles_untyped(self.types, queue))
+    def _probe(self, queue: str, priority: int, quota: int, skip: int = 0) -> Probe:
+        return Probe(queue, priority, quota, handles_untyped(self.types, queue), skip)
 
 
 def handles_untyped(types: frozenset[str], queue: str) -> bool:

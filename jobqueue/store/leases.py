@@ -26,13 +26,15 @@ _LOCK_UNSTARTED = statement("lock_unstarted_leases")
 class Probe:
     """One place a claim looks at: at most ``quota`` jobs of this queue and priority.
 
-    ``untyped`` tells whether this worker can run a job of the queue that has no type.
+    ``untyped`` tells whether this worker can run a job of the queue that has no type. A later
+    probe of the same place must ``skip`` the quota of the earlier one.
     """
 
     queue: str
     priority: int
     quota: int
     untyped: bool
+    skip: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,7 @@ async def claim_jobs(  # noqa: PLR0913 - one argument a parameter of the stateme
         running,
         limited,
         types,
+        [p.skip for p in probes],
     )
     return [rows.leased_job(row) for row in found]
 

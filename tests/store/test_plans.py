@@ -40,7 +40,8 @@ def scans_of(plan: dict[str, Any], table: str) -> set[str]:
 
 async def plan_of_a_prepared_claim(db: Connection) -> dict[str, Any]:
     arguments = (
-        "ARRAY['q'], ARRAY[0]::int2[], ARRAY[100], ARRAY[true], 100, 1, 60, true, false, ARRAY['t']"
+        "ARRAY['q'], ARRAY[0]::int2[], ARRAY[100], ARRAY[true], 100, 1, 60, true, false, "
+        "ARRAY['t'], ARRAY[0]"
     )
     for _ in range(8):
         await db.execute(f"EXECUTE claim ({arguments})")

@@ -5,24 +5,32 @@
 -- A job that nobody here can run becomes ASSIGNED whatever $8 says; its caller hands it back.
 -- $1 queue names text[], $2 priorities int2[], $3 quotas int[], $4 has a handler for jobs
 -- without a type bool[] (one probe each) · $5 how many int · $6 worker int · $7 lease seconds
--- float8 · $8 start at once bool · $9 limited queues too bool · $10 types it can run text[]
+-- float8 · $8 start at once bool · $9 limited queues too bool · $10 types it can run text[] ·
+-- $11 how many an earlier probe of the same queue and priority may have taken int[]: our own
+-- locks do not hide a row from us, so a second visit would find the same jobs again
 -- Relies on ready_claim (queue_id, priority, ready_at, id). ctid is safe: no row of ready is
 -- ever updated. The outer LIMIT is lazy, so no probe locks more than is still wanted.
 WITH c AS MATERIALIZED (
     SELECT x.ctid, q.untyped, q.ord
-    FROM unnest($1::text[], $2::smallint[], $3::int[], $4::bool[])
-             WITH ORDINALITY AS q (queue, priority, quota, untyped, ord),
+    FROM unnest($1::text[], $2::smallint[], $3::int[], $4::bool[], $11::int[])
+             WITH ORDINALITY AS q (queue, priority, quota, untyped, skip, ord),
          LATERAL (
-             SELECT r.ctid
-             FROM jobqueue.ready r
-             WHERE r.queue_id = (SELECT o.queue_id FROM jobqueue.queues o
-                                 WHERE o.name = q.queue AND o.deleted_at IS NULL AND NOT o.paused
-                                   AND (o.max_running IS NULL OR $9::bool))
-               AND r.priority = q.priority
-               AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
-             ORDER BY r.ready_at, r.id
-             LIMIT q.quota
-             FOR UPDATE SKIP LOCKED
+             SELECT y.ctid
+             FROM (
+                 SELECT r.ctid
+                 FROM jobqueue.ready r
+                 WHERE r.queue_id = (SELECT o.queue_id FROM jobqueue.queues o
+                                     WHERE o.name = q.queue AND o.deleted_at IS NULL
+                                       AND NOT o.paused
+                                       AND (o.max_running IS NULL OR $9::bool))
+                   AND r.priority = q.priority
+                   AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
+                 ORDER BY r.ready_at, r.id
+                 LIMIT q.quota + q.skip
+                 FOR UPDATE SKIP LOCKED
+             ) y
+             -- Beside the LIMIT, an OFFSET would talk the planner out of the ordered index scan.
+             OFFSET q.skip
          ) x
     LIMIT $5::int
 ), d AS (

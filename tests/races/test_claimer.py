@@ -1,0 +1,161 @@
+"""One worker's claims over several queues, and many workers' claims at once."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from jobqueue.domain.lease import LeasedJob
+from jobqueue.lease.claimer import Claimer
+from jobqueue.lease.probes import ProbePlan
+from jobqueue.store.pool import Connection, Pool
+from jobqueue.store.queues import pause_queue
+from tests.store.conftest import Connect
+from tests.support.store import add_queue, settle, submit
+
+
+def claimer(*queues: str) -> Claimer:
+    return Claimer(queues, ProbePlan(frozenset({"t"})), lease_s=60.0)
+
+
+async def take(claimer: Claimer, db: Connection, n: int, worker: int = 1) -> list[LeasedJob]:
+    return await claimer.claim(db, worker, n, running=True)
+
+
+async def test_the_highest_priority_comes_first_across_queues(db: Connection) -> None:
+    for name in ("a", "b"):
+        await add_queue(db, name)
+        for priority in (1, 5, 9):
+            await submit(db, 1, queue=name, priority=priority)
+    jobs = await take(claimer("a", "b"), db, 6)
+    assert [job.priority for job in jobs] == [9, 9, 5, 5, 1, 1]
+
+
+async def test_equal_queues_take_turns(db: Connection) -> None:
+    for name in ("a", "b"):
+        await add_queue(db, name)
+        await submit(db, 2, queue=name)
+    one = claimer("a", "b")
+    came = [job.queue for _ in range(4) for job in await take(one, db, 1)]
+    assert came == ["a", "b", "a", "b"]
+
+
+async def test_a_weighted_queue_starves_no_priority_and_fills_every_slot(db: Connection) -> None:
+    await add_queue(db, "w", priority_weights={9: 3, 0: 1})
+    await submit(db, 80, queue="w", priority=9)
+    await submit(db, 80, queue="w", priority=0)
+    one = claimer("w")
+    came = [job.priority for _ in range(4) for job in await take(one, db, 10)]
+    shares = Counter(came)
+    assert shares.total() == 40
+    assert shares[9] > shares[0] > 0
+    rest = [len(await take(one, db, 20)) for _ in range(6)]
+    assert rest == [20] * 6, "an empty priority leaves no slot empty"
+
+
+async def test_a_paused_queue_gives_nothing_until_a_hint_says_otherwise(db: Connection) -> None:
+    await add_queue(db)
+    await submit(db)
+    await pause_queue(db, "q", paused=True)
+    one = claimer("q")
+    assert await take(one, db, 1) == []
+    await pause_queue(db, "q", paused=False)
+    assert one.hint({"q"})
+    assert not one.hint({"a queue of others"})
+    assert len(await take(one, db, 1)) == 1
+
+
+async def test_a_limited_queue_keeps_its_place_in_the_order(db: Connection) -> None:
+    await add_queue(db, "limited", max_running=2)
+    await add_queue(db, "open")
+    await submit(db, 5, queue="limited", priority=9)
+    await submit(db, 5, queue="open", priority=5)
+    jobs = await take(claimer("open", "limited"), db, 6)
+    assert [job.queue for job in jobs] == ["limited"] * 2 + ["open"] * 4
+
+
+async def test_a_limited_queue_of_low_priority_waits_for_the_others(db: Connection) -> None:
+    await add_queue(db, "limited", max_running=2)
+    await add_queue(db, "open")
+    await submit(db, 5, queue="limited", priority=0)
+    await submit(db, 5, queue="open", priority=5)
+    jobs = await take(claimer("open", "limited"), db, 6)
+    assert [job.queue for job in jobs[:5]] == ["open"] * 5
+
+
+async def test_room_made_by_an_own_job_is_used_at_once(db: Connection) -> None:
+    await add_queue(db, "limited", max_running=1)
+    await submit(db, 2, queue="limited")
+    one = claimer("limited")
+    (first,) = await take(one, db, 5)
+    assert await take(one, db, 5) == []
+    await settle(db, first)
+    one.job_ended("limited")
+    assert len(await take(one, db, 5)) == 1
+
+
+async def test_a_limit_taken_away_is_noticed_without_a_restart(db: Connection) -> None:
+    await add_queue(db, "limited", max_running=1)
+    await submit(db, 4, queue="limited")
+    one = claimer("limited")
+    assert len(await take(one, db, 5)) == 1
+    await db.execute("UPDATE jobqueue.queues SET max_running = NULL")
+    assert await take(one, db, 5) == [], "facts are old, and the row was not locked"
+    one._serving_until = 0.0
+    assert len(await take(one, db, 5)) == 3
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+async def test_eight_workers_never_hold_more_than_max_running(
+    db: Connection, another: Connect, pool: Pool, limit: int
+) -> None:
+    await add_queue(db, "limited", max_running=limit)
+    await add_queue(db, "open")
+    await submit(db, 40, queue="limited")
+    await submit(db, 40, queue="open", priority=1)
+    seen: list[int] = []
+    claims: Counter[int] = Counter()
+    working = asyncio.Event()
+
+    async def work(number: int) -> None:
+        connection, one = await another(), claimer("limited", "open")
+        while claims.total() < 80:
+            one.hint({"limited"})  # ask every time: this test wants the race
+            jobs = await take(one, connection, 3, number)
+            claims.update(job.lease.job for job in jobs)
+            for job in jobs:
+                await settle(connection, job, worker=number)
+
+    async def watch() -> None:
+        while not working.is_set():
+            running = await pool.fetchval(
+                "SELECT count(*) FROM jobqueue.leases l JOIN jobqueue.queues q USING (queue_id) "
+                "WHERE q.name = 'limited'"
+            )
+            seen.append(running)
+
+    watching = asyncio.create_task(watch())
+    await asyncio.gather(*(work(number) for number in range(1, 9)))
+    working.set()
+    await watching
+    assert max(seen) <= limit
+    assert max(seen) > 0, "the race was seen"
+    assert set(claims.values()) == {1}, "no job was claimed twice"
+
+
+async def test_eight_workers_claim_full_batches_and_share_no_job(
+    db: Connection, another: Connect
+) -> None:
+    names = ("a", "b", "w")
+    for name in names:
+        await add_queue(db, name, priority_weights={9: 5} if name == "w" else {})
+        for priority in (0, 5, 9):
+            await submit(db, 100, queue=name, priority=priority)
+
+    async def work(number: int) -> list[list[LeasedJob]]:
+        connection, one = await another(), claimer(*names)
+        return [await take(one, connection, 20, number) for _ in range(5)]
+
+    batches = [b for each in await asyncio.gather(*map(work, range(1, 9))) for b in each]
+    assert [len(batch) for batch in batches] == [20] * 40
+    assert len({job.lease.job for batch in batches for job in batch}) == 800

@@ -1,0 +1,39 @@
+from jobqueue.lease.claimer import LimitPace
+from jobqueue.runtime.clock import ManualClock
+
+
+def waited(pace: LimitPace, clock: ManualClock) -> float:
+    """Return how long the queue is left alone, to a hundredth of a second."""
+    begun = clock.monotonic()
+    while not pace.is_due("q"):
+        clock.advance(0.01)
+    return clock.monotonic() - begun
+
+
+def test_an_empty_queue_is_asked_less_and_less() -> None:
+    clock = ManualClock()
+    pace = LimitPace(clock)
+    waits = []
+    for _ in range(12):
+        pace.gave_nothing("q", full=False)
+        waits.append(waited(pace, clock))
+    assert waits[0] < 0.1
+    assert waits == sorted(waits)
+    assert 9.9 < waits[-1] < 10.1
+
+
+def test_a_full_queue_is_asked_every_few_seconds() -> None:
+    clock = ManualClock()
+    pace = LimitPace(clock)
+    for _ in range(12):
+        pace.gave_nothing("q", full=True)
+        last = waited(pace, clock)
+    assert 2.4 < last < 2.6
+
+
+def test_a_hint_ends_the_wait() -> None:
+    pace = LimitPace(ManualClock())
+    pace.gave_nothing("q", full=False)
+    assert not pace.is_due("q")
+    pace.hurry("q")
+    assert pace.is_due("q")

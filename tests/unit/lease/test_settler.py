@@ -1,0 +1,162 @@
+import asyncio
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from jobqueue.domain.lease import Lease
+from jobqueue.domain.outcome import Fate, Settlement
+from jobqueue.domain.state import Reason
+from jobqueue.errors import Internal, JobQueueError, Unavailable
+from jobqueue.lease import settler as module
+from jobqueue.lease.settler import Settler
+
+
+def done(job: int, result: bytes = b"") -> Settlement:
+    return Settlement(Lease(job, job), Fate.DONE, Reason.COMPLETED, result=result)
+
+
+class Flusher:
+    """Records batches; each flush waits for the gate, then does what ``act`` says."""
+
+    def __init__(self, act: Callable[[Sequence[Settlement]], None] = lambda _: None) -> None:
+        self.batches: list[list[Settlement]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.begun = asyncio.Event()
+        self.ended: dict[Lease, bool] = {}
+        self.lost: set[Lease] = set()
+        self.act = act
+
+    async def __call__(self, batch: Sequence[Settlement]) -> frozenset[Lease]:
+        self.batches.append(list(batch))
+        self.begun.set()
+        await self.gate.wait()
+        self.act(batch)
+        return frozenset(s.lease for s in batch) - self.lost
+
+    def end(self, lease: Lease, *, settled: bool) -> None:
+        self.ended[lease] = settled
+
+
+def substitute(settlement: Settlement, error: JobQueueError) -> Settlement:
+    return Settlement(settlement.lease, Fate.WAIT, Reason.HANDLER_FAILED, detail=str(error))
+
+
+def make(flusher: Flusher, patience_s: float = 5.0) -> Settler:
+    return Settler(flusher, substitute, flusher.end, patience_s=patience_s)
+
+
+async def test_while_one_flush_is_in_flight_the_next_gathers() -> None:
+    flusher = Flusher()
+    flusher.gate.clear()
+    settler = make(flusher)
+    first = asyncio.create_task(settler.settle(done(1)))
+    await flusher.begun.wait()
+    rest = [asyncio.create_task(settler.settle(done(job))) for job in range(2, 12)]
+    await asyncio.sleep(0)
+    flusher.gate.set()
+    assert await asyncio.gather(first, *rest) == [True] * 11
+    assert [len(batch) for batch in flusher.batches] == [1, 10]
+
+
+async def test_a_batch_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_BATCH", 4)
+    flusher = Flusher()
+    settler = make(flusher)
+    await asyncio.gather(*(settler.settle(done(job)) for job in range(10)))
+    assert [len(batch) for batch in flusher.batches] == [4, 4, 2]
+
+
+async def test_a_lost_lease_is_told_to_its_caller_alone() -> None:
+    flusher = Flusher()
+    flusher.lost = {Lease(2, 2)}
+    answers = await asyncio.gather(*map(make(flusher).settle, [done(1), done(2), done(3)]))
+    assert answers == [True, False, True]
+    assert flusher.ended == {Lease(1, 1): True, Lease(2, 2): False, Lease(3, 3): True}
+
+
+async def test_two_outcomes_of_one_lease_are_one() -> None:
+    flusher = Flusher()
+    settler = make(flusher)
+    first, second = settler.settle(done(1, b"a")), settler.settle(done(1, b"b"))
+    answers = await asyncio.gather(first, second)
+    assert list(answers) == [True, True]
+    assert flusher.batches == [[done(1, b"a")]]
+
+
+async def test_a_cancelled_caller_takes_nobodys_outcome_down() -> None:
+    flusher = Flusher()
+    flusher.gate.clear()
+    settler = make(flusher)
+    leaving = asyncio.create_task(settler.settle(done(1)))
+    staying = asyncio.create_task(settler.settle(done(2)))
+    await flusher.begun.wait()
+    leaving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await leaving
+    flusher.gate.set()
+    assert await staying
+    await settler.drain()
+    assert flusher.ended[Lease(1, 1)]
+
+
+async def test_a_transient_error_is_retried() -> None:
+    failures = iter([True, True, False])
+
+    def act(_: Sequence[Settlement]) -> None:
+        if next(failures):
+            raise Unavailable("cut")
+
+    flusher = Flusher(act)
+    assert await make(flusher).settle(done(1))
+    assert len(flusher.batches) == 3
+
+
+async def test_patience_ends_when_the_lease_cannot_be_held_any_more() -> None:
+    def act(_: Sequence[Settlement]) -> None:
+        raise Unavailable("down")
+
+    flusher = Flusher(act)
+    assert not await make(flusher, patience_s=0.1).settle(done(1))
+    assert flusher.ended == {Lease(1, 1): False}
+
+
+async def test_only_the_outcome_at_fault_is_replaced() -> None:
+    def act(batch: Sequence[Settlement]) -> None:
+        if any(s.result == b"bad" for s in batch):
+            raise Internal("refused")
+
+    flusher = Flusher(act)
+    settler = make(flusher)
+    batch = [done(job, b"bad" if job == 5 else b"ok") for job in range(9)]
+    assert await asyncio.gather(*map(settler.settle, batch)) == [True] * 9
+    replaced = [s for b in flusher.batches for s in b if s.fate is Fate.WAIT]
+    assert [s.lease for s in replaced] == [Lease(5, 5)]
+
+
+async def test_an_outcome_whose_substitute_is_refused_raises_for_its_caller_alone() -> None:
+    def act(batch: Sequence[Settlement]) -> None:
+        if any(s.lease.job == 5 for s in batch):
+            raise Internal("refused")
+
+    flusher = Flusher(act)
+    settler = make(flusher)
+    answers = await asyncio.gather(
+        *(settler.settle(done(job)) for job in range(4, 7)), return_exceptions=True
+    )
+    assert answers[0] is True
+    assert isinstance(answers[1], Internal)
+    assert answers[2] is True
+
+
+async def test_a_fault_of_our_own_reaches_the_callers_and_stops_nothing() -> None:
+    faults = iter([ZeroDivisionError(), None])
+
+    def act(_: Sequence[Settlement]) -> None:
+        if (fault := next(faults)) is not None:
+            raise fault
+
+    settler = make(Flusher(act))
+    with pytest.raises(ZeroDivisionError):
+        await settler.settle(done(1))
+    assert await settler.settle(done(2))
