@@ -1,0 +1,435 @@
+"""The keeper process: what starves, kills or cuts off whom, and what becomes of the leases."""
+
+import asyncio
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
+from itertools import pairwise
+
+import asyncpg
+import psutil
+import pytest
+import pytest_asyncio
+
+from jobqueue.domain.lease import LeasedJob
+from jobqueue.domain.outcome import Completed, Postponed, Released
+from jobqueue.domain.worker import WorkerCommand
+from jobqueue.lease.direct import DirectLeases
+from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone
+from jobqueue.lease.settings import LeaseSettings
+from jobqueue.lease.signals import LEASES_LOST, SETTLE_REFUSED, LeaseLoss
+from jobqueue.lease.takeover import Takeover, expired
+from jobqueue.store.pool import Connection, connect
+from jobqueue.store.wakeups import notify_queues
+from jobqueue.store.workers import command_worker
+from tests.support.leases import QUICK, Heard, open_leases
+from tests.support.soundness import assert_sound
+from tests.support.store import (
+    add_queue,
+    claim,
+    expire_leases,
+    path,
+    settle,
+    settlement,
+    status,
+    submit,
+)
+from tests.support.waiting import eventually
+
+SLOW = LeaseSettings(lease_s=30.0, renew_interval_s=10.0, heartbeat_interval_s=0.5)
+
+
+@pytest_asyncio.fixture
+async def db(database: str) -> AsyncIterator[Connection]:
+    """A connection to a database with one queue; sound at the end."""
+    connection = await connect(database)
+    await add_queue(connection)
+    yield connection
+    await assert_sound(connection)
+    await connection.close()
+
+
+async def take_one(leases: DirectLeases) -> LeasedJob:
+    (job,) = await leases.claim(1, running=True)
+    return job
+
+
+async def expires_in(db: Connection, job: LeasedJob) -> float:
+    """Return the seconds until the lease runs out, negative when it has."""
+    left: float = await db.fetchval(
+        "SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 "
+        "FROM jobqueue.leases WHERE id = $1",
+        job.lease.job,
+    )
+    return left
+
+
+async def outlives_its_lease(db: Connection, job: LeasedJob, settings: LeaseSettings) -> None:
+    """Wait until a lease was held for longer than one lease, and see that it still is."""
+    first = await expires_in(db, job)
+    until = time.monotonic() + first + 0.3
+
+    async def over() -> bool:
+        return time.monotonic() >= until
+
+    await eventually(over, what="the first lease runs out")
+    left = await expires_in(db, job)
+    assert 0 < left <= settings.lease_s, "renewed, and never reaped"
+
+
+async def terminate(db: Connection, application: str) -> int:
+    """Cut the connections of one name; return how many there were."""
+    rows = await db.fetch(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE application_name = $1 AND datname = current_database()",
+        application,
+    )
+    return len(rows)
+
+
+def hold_the_interpreter(seconds: int) -> float:
+    """Keep every thread of this process from running; return how long a ticking one stood still.
+
+    PyDLL does not release the interpreter lock around the call, as a long regular expression
+    does not.
+    """
+    ticks = [time.monotonic()]
+    done = threading.Event()
+
+    def tick() -> None:
+        while not done.wait(0.01):
+            ticks.append(time.monotonic())
+
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    ctypes.PyDLL(None).sleep(seconds)
+    done.set()
+    ticker.join()
+    ticks.append(time.monotonic())
+    return max(b - a for a, b in pairwise(ticks))
+
+
+async def test_a_handler_that_holds_the_interpreter_longer_than_a_lease_keeps_it(
+    database: str, db: Connection
+) -> None:
+    (job_id,) = await submit(db)
+    async with open_leases(database) as leases:
+        job = await take_one(leases)
+        still_s = hold_the_interpreter(5)
+        assert still_s > QUICK.lease_s, "nothing in this process ran for longer than a lease"
+        assert await expires_in(db, job) > 0
+        assert (await Takeover(expired(), page_size=10, crash_limit=3).step(db)).taken == 0
+        assert await leases.settle(settlement(job, Completed(b"ok")))
+    assert (await path(db, job_id))[-1] == "DONE:COMPLETED"
+
+
+async def test_a_killed_keeper_is_replaced_and_no_lease_is_lost(
+    database: str, db: Connection
+) -> None:
+    await submit(db)
+    async with open_leases(database) as leases:
+        job = await take_one(leases)
+        first = leases._keeper.pid
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+
+        async def replaced() -> bool:
+            return leases._keeper.pid not in (None, first)
+
+        await eventually(replaced, what="another keeper")
+        await outlives_its_lease(db, job, QUICK)
+        assert await leases.settle(settlement(job, Completed()))
+
+
+async def test_a_keeper_whose_connection_is_cut_renews_on_a_new_one(
+    database: str, db: Connection
+) -> None:
+    await submit(db)
+    async with open_leases(database) as leases:
+        job = await take_one(leases)
+        assert await terminate(db, "jq-keeper") == 1
+        await outlives_its_lease(db, job, QUICK)
+        assert await leases.settle(settlement(job, Completed()))
+
+
+async def test_an_outcome_survives_the_cut_of_its_connection(database: str, db: Connection) -> None:
+    (job_id,) = await submit(db)
+    async with open_leases(database) as leases:
+        job = await take_one(leases)
+        blocker = await asyncpg.connect(database)
+        async with blocker.transaction():
+            await blocker.execute("SELECT FROM jobqueue.leases FOR UPDATE")
+            settling = asyncio.create_task(leases.settle(settlement(job, Completed(b"ok"))))
+            await eventually(lambda: waits(db, "jq-worker"), what="the settle waits")
+            assert await terminate(db, "jq-worker") == 1
+        await blocker.close()
+        assert await settling
+    assert (await path(db, job_id)).count("DONE:COMPLETED") == 1
+
+
+async def waits(db: Connection, application: str) -> bool:
+    """Tell whether a connection of this name waits for a lock."""
+    return bool(
+        await db.fetchval(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 "
+            "AND datname = current_database() AND wait_event_type = 'Lock'",
+            application,
+        )
+    )
+
+
+async def test_jobs_of_a_claim_nobody_waits_for_go_back_uncharged(
+    database: str, db: Connection
+) -> None:
+    (job_id,) = await submit(db)
+    async with open_leases(database, settings=SLOW) as leases:
+        blocker = await asyncpg.connect(database)
+        async with blocker.transaction():
+            await blocker.execute("LOCK TABLE jobqueue.leases IN SHARE MODE")
+            claiming = asyncio.create_task(leases.claim(1, running=True))
+            await eventually(lambda: waits(db, "jq-worker"), what="the claim waits")
+            claiming.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await claiming
+        await blocker.close()
+
+        async def came_back() -> bool:
+            return await status(db, job_id) == "PENDING" and len(await path(db, job_id)) > 1
+
+        await eventually(came_back, what="the job goes back")
+    assert (await path(db, job_id))[-1] == "PENDING:RELEASED"
+
+
+async def test_a_lease_that_nobody_knows_is_handed_back_uncharged(
+    database: str, db: Connection
+) -> None:
+    known, unknown = await submit(db, 2)
+    async with open_leases(database, settings=SLOW) as leases:
+        held = await take_one(leases)
+        # As if the answer to this claim had been lost on the wire.
+        await claim(db, 1, worker=leases._worker)
+        assert await status(db, unknown) == "RUNNING"
+        leases._keeper.reconcile()
+
+        async def came_back() -> bool:
+            return await status(db, unknown) == "PENDING"
+
+        await eventually(came_back, what="the unknown lease is released")
+        assert await status(db, known) == "RUNNING", "the other one is held"
+        assert await leases.settle(settlement(held, Completed()))
+    assert (await path(db, unknown))[-1] == "PENDING:RELEASED"
+
+
+async def test_a_cancel_is_heard_long_before_the_next_renewal(
+    database: str, db: Connection
+) -> None:
+    await submit(db)
+    async with open_leases(database, settings=SLOW) as leases:
+        heard = Heard(leases)
+        job = await take_one(leases)
+        await db.execute("UPDATE jobqueue.leases SET cancel_requested = true")
+        await heard.hears(CancelRequested(job.lease), within_s=5.0)
+        assert heard.news.count(CancelRequested(job.lease)) == 1
+        assert await leases.settle(settlement(job, Released()))
+
+
+async def test_a_lease_taken_away_is_heard_with_the_next_renewal(
+    database: str, db: Connection
+) -> None:
+    await submit(db)
+    lost: list[LeaseLoss] = []
+    stop = LEASES_LOST.subscribe(lost.append)
+    async with open_leases(database) as leases:
+        heard = Heard(leases)
+        job = await take_one(leases)
+        await expire_leases(db)
+        assert (await Takeover(expired(), page_size=10, crash_limit=3).step(db)).taken == 1
+        await heard.hears(LeaseGone(job.lease))
+        assert not await leases.settle(settlement(job, Completed(b"late")))
+    stop()
+    assert [loss.lease for loss in lost] == [job.lease]
+
+
+async def test_a_job_past_its_deadline_is_not_renewed(database: str, db: Connection) -> None:
+    await submit(db)
+    async with open_leases(database) as leases:
+        heard = Heard(leases)
+        job = await take_one(leases)
+        leases.set_deadline(job.lease, 0.1)
+        await heard.hears(LeaseGone(job.lease))
+        assert await expires_in(db, job) > 0, "its worker gives it up before the database does"
+        await expire_leases(db)
+        assert (await Takeover(expired(), page_size=10, crash_limit=3).step(db)).taken == 1
+
+
+async def test_an_operators_command_is_heard(database: str, db: Connection) -> None:
+    async with open_leases(database, name="w-7") as leases:
+        heard = Heard(leases)
+        assert await command_worker(db, "w-7", WorkerCommand.DRAIN)
+        await heard.hears(CommandReceived(WorkerCommand.DRAIN))
+        await leases.set_draining()
+        await eventually(
+            lambda: db.fetchval("SELECT status = 'DRAINING' FROM jobqueue.workers"),
+            what="shown as draining",
+        )
+    assert await db.fetchval("SELECT count(*) FROM jobqueue.workers") == 0
+
+
+async def test_a_worker_whose_row_is_gone_registers_again_and_keeps_its_leases(
+    database: str, db: Connection
+) -> None:
+    await submit(db)
+    async with open_leases(database) as leases:
+        job = await take_one(leases)
+        assert await db.execute("DELETE FROM jobqueue.workers") == "DELETE 1"
+        await eventually(
+            lambda: db.fetchval("SELECT count(*) = 1 FROM jobqueue.workers"), what="a new row"
+        )
+        assert await leases.settle(settlement(job, Completed()))
+
+
+async def test_a_hint_ends_the_wait_and_others_hints_do_not(database: str, db: Connection) -> None:
+    async with open_leases(database) as leases:
+        assert await leases.wait_for_work(20.0), "hints were missed until the listener listened"
+        await notify_queues(db, ["somebody elses"])
+        assert not await leases.wait_for_work(0.2)
+        waiting = asyncio.create_task(leases.wait_for_work(20.0))
+        await notify_queues(db, ["q"])
+        assert await waiting
+        assert not await leases.wait_for_work(0.01)
+
+
+async def test_an_outcome_the_database_refuses_is_a_failure_that_says_why(
+    database: str, db: Connection
+) -> None:
+    bad_id, good_id = await submit(db, 2)
+    refused: list[object] = []
+    stop = SETTLE_REFUSED.subscribe(refused.append)
+    async with open_leases(database) as leases:
+        bad, good = await leases.claim(2, running=True)
+        outcomes = [
+            settlement(bad, Postponed(0.0, "a \x00 in it")),
+            settlement(good, Completed(b"ok")),
+        ]
+        assert await asyncio.gather(*map(leases.settle, outcomes)) == [True, True]
+    stop()
+    assert len(refused) == 1
+    assert (await path(db, bad_id))[-1] == "FAILED:HANDLER_FAILED"
+    assert await status(db, good_id) == "DONE"
+
+
+async def test_prefetched_jobs_are_started_or_forgotten(database: str, db: Connection) -> None:
+    await submit(db, 2)
+    async with open_leases(database) as leases:
+        one, two = await leases.claim(2, running=False)
+        assert not one.running
+        assert await settle(db, two, Released(), worker=None) == "settled", "taken away meanwhile"
+        assert await leases.start([one.lease, two.lease]) == {one.lease}
+        assert await leases.start([one.lease]) == {one.lease}, "safe to repeat"
+        assert not await leases.settle(settlement(two, Completed()))
+        assert await leases.settle(settlement(one, Completed()))
+
+
+@asynccontextmanager
+async def program(
+    dsn: str, mode: str, settings: LeaseSettings
+) -> AsyncIterator[tuple[Process, dict[str, int]]]:
+    """Run a worker as a program of its own; yield it and what it said first."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.support.stalling_worker",
+        dsn,
+        mode,
+        json.dumps(asdict(settings)),
+        stdin=PIPE,
+        stdout=PIPE,
+    )
+    try:
+        yield process, await line_of(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def line_of(process: Process) -> dict[str, int]:
+    assert process.stdout is not None
+    async with asyncio.timeout(20):
+        said: dict[str, int] = json.loads(await process.stdout.readline())
+    return said
+
+
+async def gone(pid: int) -> bool:
+    """Tell whether a process has ended, whoever has yet to collect it."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+async def test_a_keeper_dies_with_its_killed_worker(database: str, db: Connection) -> None:
+    await submit(db)
+    async with program(database, "hold", QUICK) as (process, said):
+        assert not await gone(said["keeper"])
+        process.kill()
+        await eventually(lambda: gone(said["keeper"]), what="the keeper ends")
+
+
+async def test_a_keeper_outlives_the_signals_that_drain_its_worker(
+    database: str, db: Connection
+) -> None:
+    await submit(db)
+    async with open_leases(database) as leases:
+        job = await take_one(leases)
+        keeper = leases._keeper.pid
+        assert keeper is not None
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+            os.kill(keeper, number)
+        await outlives_its_lease(db, job, QUICK)
+        assert leases._keeper.pid == keeper
+        assert await leases.settle(settlement(job, Completed()))
+
+
+async def test_a_worker_whose_loop_stands_still_is_killed(database: str, db: Connection) -> None:
+    (job_id,) = await submit(db)
+    async with program(database, "stall", replace(QUICK, stall_limit_s=1.0)) as (process, said):
+        async with asyncio.timeout(20):
+            assert await process.wait() == -signal.SIGKILL
+        await eventually(lambda: gone(said["keeper"]), what="the keeper ends")
+    assert await status(db, job_id) == "RUNNING", "nobody but the reaper takes it back"
+
+
+async def test_a_worker_stopped_beyond_its_lease_is_reaped_once_and_its_outcome_refused(
+    database: str, db: Connection
+) -> None:
+    (job_id,) = await submit(db)
+    reaper = Takeover(expired(), page_size=10, crash_limit=3)
+
+    async def reaped() -> bool:
+        return (await reaper.step(db)).taken == 1
+
+    async with program(database, "hold", QUICK) as (process, said):
+        for pid in (said["pid"], said["keeper"]):
+            os.kill(pid, signal.SIGSTOP)
+        await eventually(reaped, what="the lease runs out")
+        assert (await reaper.step(db)).taken == 0
+        for pid in (said["keeper"], said["pid"]):
+            os.kill(pid, signal.SIGCONT)
+        assert process.stdin is not None
+        process.stdin.write(b"settle\n")
+        answers = [await line_of(process)]
+        if "settled" not in answers[0]:
+            answers.append(await line_of(process))
+        assert answers[-1] == {"settled": False}
+    events = await path(db, job_id)
+    assert events.count("FAILED:LEASE_EXPIRED") == 1
+    assert events[-1] == "FAILED:LEASE_EXPIRED"

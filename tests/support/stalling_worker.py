@@ -1,0 +1,49 @@
+"""A worker program for tests that stop, starve or kill it. Prints one JSON object a line.
+
+Usage: ``python -m tests.support.stalling_worker DSN MODE SETTINGS`` where SETTINGS is the JSON of
+LeaseSettings' fields. MODE: ``hold`` claims one job and settles it when a line comes on stdin;
+``stall`` claims one job and lets the loop stand still.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+
+from jobqueue.domain.outcome import Completed
+from jobqueue.lease.direct import DirectLeases
+from jobqueue.lease.interface import LeaseGone, News
+from jobqueue.lease.settings import LeaseSettings
+from tests.support.store import settlement
+from tests.support.workers import facts
+
+
+def say(**content: object) -> None:
+    """Print one line."""
+    print(json.dumps(content), flush=True)  # noqa: T201 - its output is its purpose
+
+
+def hear(news: News) -> None:
+    """Print what happened to the lease."""
+    if isinstance(news, LeaseGone):
+        say(gone=news.lease.job)
+
+
+async def main(dsn: str, mode: str, settings: LeaseSettings) -> None:
+    """Claim one job and do what the mode says."""
+    leases = DirectLeases(dsn, settings, ["q"], ["t"])
+    leases.on_news(hear)
+    await leases.open(facts("stalling", pid=os.getpid()))
+    (job,) = await leases.claim(1, running=True)
+    leases.beat()
+    say(pid=os.getpid(), keeper=leases._keeper.pid, token=job.lease.token)
+    if mode == "stall":
+        time.sleep(3600)  # noqa: ASYNC251 - the loop is to stand still
+    await asyncio.to_thread(sys.stdin.readline)
+    say(settled=await leases.settle(settlement(job, Completed(b"late"))))
+    await leases.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], LeaseSettings(**json.loads(sys.argv[3]))))
