@@ -84,7 +84,9 @@ class AlreadyExists(JobQueueError):
 
     code = "ALREADY_EXISTS"
 
-    def __init__(self, kind: str, name: str, message: str, *, reason: str = "ALREADY_EXISTS") -> None:
+    def __init__(
+        self, kind: str, name: str, message: str, *, reason: str = "ALREADY_EXISTS"
+    ) -> None:
         """``kind`` is queue or idempotency_key; ``name`` the taken name."""
         self.kind = kind
         self.name = name
