@@ -2,13 +2,14 @@
 
 DIR/lock            held by the process that runs the database; names its pid
 DIR/data/           PostgreSQL's own folder
-DIR/socket/         the socket, unless its path were too long for the kernel
+DIR/socket/         the socket, unless its path were too long for the kernel: then below /tmp
 DIR/jobqueue.json   facts for joiners, while it runs
 DIR/postgres.log    the server's log; .1 is the run before
 """
 
 import contextlib
 import fcntl
+import hashlib
 import os
 import shutil
 import signal
@@ -22,6 +23,7 @@ from jobqueue.errors import EmbeddedError
 
 # The kernel takes 107 bytes; PostgreSQL appends "/.s.PGSQL.5432".
 _MAX_SOCKET_DIR = 85
+_FAR_PREFIX = "jobqueue-"
 _ORPHAN_PATIENCE_S = 20.0
 _LOOK_AGAIN_S = 0.05
 
@@ -70,13 +72,21 @@ def make_socket_dir(data_dir: Path) -> Path:
     near = data_dir / "socket"
     if len(os.fsencode(near)) <= _MAX_SOCKET_DIR:
         return make_private(near)
-    # /tmp by name: TMPDIR may be as long as the path we are avoiding.
-    return Path(tempfile.mkdtemp(prefix="jobqueue-", dir="/tmp"))
+    # /tmp by name: TMPDIR may be as long as the path we are avoiding. Named after the folder, so
+    # that workers find the next run where the last one was.
+    digest = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
+    far = Path(f"/tmp/{_FAR_PREFIX}{digest}")  # noqa: S108 - a taken one is not used
+    try:
+        far.mkdir(mode=0o700)
+    except FileExistsError:
+        # A killed start left it, or somebody else made it, whom we cannot trust.
+        return Path(tempfile.mkdtemp(prefix=_FAR_PREFIX, dir="/tmp"))
+    return far
 
 
 def remove_socket_dir(folder: Path) -> None:
     """Remove a socket folder, ours by its name, after the server is gone."""
-    if folder.name == "socket" or folder.name.startswith("jobqueue-"):
+    if folder.name == "socket" or folder.name.startswith(_FAR_PREFIX):
         shutil.rmtree(folder, ignore_errors=True)
 
 

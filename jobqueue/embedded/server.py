@@ -5,6 +5,7 @@ owner can enter, no TCP, no passwords.
 """
 
 import os
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,6 +70,8 @@ class EmbeddedPostgres:
         self._lock = FolderLock(self.data_dir)
         self._child: Child | None = None
         self._facts: Facts | None = None
+        # A revival in one thread must not cross a stop in another.
+        self._changing = threading.Lock()
 
     def __enter__(self) -> Self:
         self.start()
@@ -93,16 +96,38 @@ class EmbeddedPostgres:
         Raises EmbeddedError when another process runs it, or it does not come up; nothing is
         left running then.
         """
-        make_private(self.data_dir)
-        self._lock.take()
-        try:
-            self._start_locked()
-        except BaseException:
-            self.stop()
-            raise
+        with self._changing:
+            make_private(self.data_dir)
+            self._lock.take()
+            try:
+                self._start_locked()
+            except BaseException:
+                self._stop()
+                raise
 
     def stop(self) -> None:
         """Stop the server (fast: open transactions are rolled back). Harmless when stopped."""
+        with self._changing:
+            self._stop()
+
+    def revive(self) -> bool:
+        """Start the server again if it ended by itself; return whether it had.
+
+        Raises EmbeddedError when it does not come up; the next call tries again.
+        """
+        with self._changing:
+            child = self._child
+            if child is None or not child.ended.is_set():
+                return False
+            try:
+                self._start_locked()
+            except BaseException:
+                if self._child is not None:
+                    self._child.stop()
+                raise
+            return True
+
+    def _stop(self) -> None:
         if self._child is not None:
             self._child.stop()
             self._child = None
@@ -133,17 +158,7 @@ class EmbeddedPostgres:
         create_cluster(self._pgdata, self._binaries, identity)
         socket_dir = make_socket_dir(self.data_dir)
         identity.own(socket_dir)
-        settings = self._settings | {"unix_socket_directories": str(socket_dir)}
-        options = [part for pair in settings.items() for part in ("-c", "=".join(pair))]
-        command: list[str | Path] = [
-            self._binaries.postgres,
-            "-D",
-            self._pgdata,
-            "-p",
-            str(_PORT),
-            *options,
-        ]
-        self._child = Child(identity.command(command), self._log)
+        self._child = Child(identity.command(self._command(socket_dir)), self._log)
         self._facts = Facts(str(socket_dir), _PORT, self._child.pid, self._binaries.major)
         self._await_ready(self._child)
         write_facts(self.data_dir, self._facts)

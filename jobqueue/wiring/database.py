@@ -6,6 +6,7 @@ from jobqueue.config.model import DbSettings
 from jobqueue.embedded.server import EmbeddedPostgres
 from jobqueue.errors import DeadlineExceeded, Unavailable
 from jobqueue.runtime.log import get_logger
+from jobqueue.runtime.service import Service
 from jobqueue.store.pool import connect
 from jobqueue.wiring.options import EmbeddedChoice
 
@@ -13,6 +14,7 @@ PATIENCE_S = 30.0
 """A database that starts beside us is waited for this long."""
 
 _FIRST_WAIT_S, _LAST_WAIT_S = 0.25, 4.0
+_REVIVAL_INTERVAL_S = 1.0
 
 _log = get_logger(__name__)
 
@@ -31,6 +33,20 @@ async def start_embedded(choice: EmbeddedChoice) -> EmbeddedPostgres:
         await asyncio.to_thread(database.stop)
         raise
     return database
+
+
+class DatabaseRevival(Service):
+    """Starts the private PostgreSQL again when it was killed: nobody else would."""
+
+    def __init__(self, database: EmbeddedPostgres) -> None:
+        super().__init__("embedded-database", interval_s=_REVIVAL_INTERVAL_S)
+        self._database = database
+
+    async def turn(self) -> float | None:
+        """Look once. Raises EmbeddedError when it does not come up."""
+        if await asyncio.to_thread(self._database.revive):
+            _log.warning("the embedded database had ended by itself and was started again")
+        return None
 
 
 async def await_database(db: DbSettings, dsn: str, patience_s: float = PATIENCE_S) -> None:

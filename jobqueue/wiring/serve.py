@@ -12,7 +12,7 @@ from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
 from jobqueue.store.migrate import head, migrate, schema_revision
 from jobqueue.store.pool import create_pool
 from jobqueue.submission.system import System
-from jobqueue.wiring.database import await_database, start_embedded
+from jobqueue.wiring.database import DatabaseRevival, await_database, start_embedded
 from jobqueue.wiring.options import EmbeddedChoice
 from jobqueue.wiring.server import Server, refuse_what_is_not_built, unused_features
 
@@ -94,7 +94,10 @@ async def _database(settings: Settings, embedded: EmbeddedChoice | None) -> Asyn
         yield database_dsn(settings.db)
         return
     database = await start_embedded(embedded)
+    revival = DatabaseRevival(database)
     try:
+        await revival.start()
         yield database.dsn
     finally:
+        await revival.stop()
         await asyncio.to_thread(database.stop)

@@ -199,6 +199,39 @@ async def test_a_folder_with_a_long_path_gets_its_socket_elsewhere(tmp_path: Pat
     assert not socket_dir.exists()
 
 
+async def test_the_next_run_on_a_long_path_is_found_where_the_last_one_was(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 30)
+    with EmbeddedPostgres(folder, durable=False) as server:
+        first = server.dsn
+    with EmbeddedPostgres(folder, durable=False):
+        assert await query(first, "SELECT 1") == 1
+
+
+async def test_a_taken_socket_folder_is_not_trusted(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 30)
+    with EmbeddedPostgres(folder, durable=False) as server:
+        facts = read_facts(folder)
+    assert facts is not None
+    taken = Path(facts.socket_dir)
+    taken.mkdir()
+    try:
+        with EmbeddedPostgres(folder, durable=False) as server:
+            assert await query(server.dsn, "SELECT 1") == 1
+            assert list(taken.iterdir()) == []
+    finally:
+        taken.rmdir()
+
+
+async def test_a_database_that_was_killed_is_revived_with_its_data(tmp_path: Path) -> None:
+    with EmbeddedPostgres(tmp_path) as server:
+        await query(server.dsn, "CREATE TABLE kept AS SELECT 42 AS answer")
+        assert not server.revive()
+        os.kill(server.pid, signal.SIGKILL)
+        eventually_sync(server.revive, what="the revival")
+        assert await query(server.dsn, "SELECT answer FROM kept") == 42
+        assert read_dsn(tmp_path) == server.dsn
+
+
 async def test_a_folder_with_odd_characters_has_a_working_url(tmp_path: Path) -> None:
     with EmbeddedPostgres(tmp_path / "a b&c=%41", durable=False) as server:
         assert await query(server.dsn, "SELECT 1") == 1
