@@ -57,8 +57,11 @@ async def _next(stream: AsyncIterator[T]) -> T:
 
 
 async def _end(*tasks: asyncio.Task[Any] | None) -> None:
-    """Cancel what still waits; a stream's own clean-up runs inside its cancelled step."""
-    left = [task for task in tasks if task is not None and not task.done()]
-    for task in left:
+    """Cancel what still waits; a stream's own clean-up runs inside its cancelled step.
+
+    One that is done is looked at too: a caller who leaves at that moment never sees its error.
+    """
+    begun = [task for task in tasks if task is not None]
+    for task in begun:
         task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
+    await asyncio.gather(*begun, return_exceptions=True)
