@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -137,10 +137,12 @@ class Claiming(Service):
         self._update_idle()
 
     async def _start_waiting(self) -> None:
-        """Move prefetched jobs into free slots, all in one statement."""
-        batch = [job for _, job in list(self._waiting)[: max(self._free(), 0)]]
-        if not batch:
-            return
+        """Move prefetched jobs into free slots; those refused at the start make room for others."""
+        while batch := [job for _, job in list(self._waiting)[: max(self._free(), 0)]]:
+            await self._start(batch)
+
+    async def _start(self, batch: Sequence[LeasedJob]) -> None:
+        """Start what was waiting, all in one statement."""
         started = await self._leases.start([job.lease for job in batch])
         asked = {job.lease for job in batch}
         # News or a close may have emptied the queue meanwhile: what is gone from it is not ours.

@@ -108,6 +108,20 @@ async def test_a_prefetched_job_that_cannot_be_started_is_just_gone(
     assert not leases.settled
 
 
+async def test_a_refused_start_makes_room_for_the_next_prefetched_job_in_the_same_turn(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    first, *waiting = (leased("async-returns", b"none") for _ in range(4))
+    leases.queue = [first, *waiting]
+    loop = loop_of(Room(concurrency=1, prefetch=3))
+    await loop.claiming.turn()
+    await loop.settled(first)
+    await loop.held(0)
+    leases.gone = {job.lease for job in waiting[:2]}
+    await loop.claiming.turn()
+    await loop.settled(waiting[2])
+
+
 async def test_a_prefetched_job_that_waits_too_long_is_handed_back(
     loop_of: Make, leases: RecordingLeases
 ) -> None:
