@@ -24,7 +24,7 @@ def _print_version(ctx: click.Context, _param: click.Parameter, wanted: object) 
     if wanted and not ctx.resilient_parsing:
         from jobqueue.runtime.version import version_line  # noqa: PLC0415 - start-up time
 
-        click.echo(f"{PROGRAM} {version_line()}")
+        click.echo(version_line())
         ctx.exit()
 
 

@@ -167,7 +167,7 @@ def test_a_forced_delete_has_no_deadline(ctl: Ctl, service: FakeService) -> None
 
 
 def test_the_version_is_told_without_and_with_a_server(ctl: Ctl, service: FakeService) -> None:
-    assert ctl("--version").out.startswith("jq-ctl 0.")
+    assert ctl("--version").out.startswith("0.1.0 (")
     assert not service.asked
     service.answer("GetVersion", admin.GetVersionResponse(version="9.9.9", commit="abc"))
     assert "jq-server  9.9.9 (abc)" in ctl("version").out
