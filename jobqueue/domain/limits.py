@@ -16,6 +16,8 @@ from jobqueue.errors import FieldViolation, InvalidArgument
 
 KIB, MIB = 1024, 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
+TRACE_BYTES = 512
+"""What W3C Trace Context asks every party to carry of a tracestate."""
 PRIORITY_NAMES = {"critical": 9, "high": 7, "normal": 5, "low": 1}
 MAX_CONCURRENCY = 10_000
 MAX_SHARE = 1_000_000
@@ -69,7 +71,7 @@ def number_faults(
     if value is None:
         return
     if math.isnan(value) or not low <= value <= high:
-        yield FieldViolation(field, f"must be between {low:g} and {high:g}")
+        yield FieldViolation(field, f"must be between {low:.12g} and {high:.12g}")
 
 
 def text_faults(field: str, text: str, max_bytes: int) -> Iterator[FieldViolation]:
@@ -99,8 +101,8 @@ def spec_faults(spec: JobSpec, limits: Limits, at: str = "job") -> Iterator[Fiel
     if spec.idempotency_key is not None:
         yield from _key_faults(f"{at}.idempotency_key", spec.idempotency_key, limits)
     yield from text_faults(f"{at}.tenant", spec.tenant, limits.key_bytes)
-    yield from _map_faults(f"{at}.labels", spec.labels, limits)
-    yield from _map_faults(f"{at}.trace_context", spec.trace_context, limits)
+    yield from _map_faults(f"{at}.labels", spec.labels, limits, limits.label_bytes)
+    yield from _map_faults(f"{at}.trace_context", spec.trace_context, limits, TRACE_BYTES)
 
 
 def _time_faults(spec: JobSpec, limits: Limits, at: str) -> Iterator[FieldViolation]:
@@ -117,7 +119,7 @@ def _time_faults(spec: JobSpec, limits: Limits, at: str) -> Iterator[FieldViolat
 def positive_faults(field: str, value: float | None, high: float) -> Iterator[FieldViolation]:
     """Yield a fault unless ``value`` is None or a number of seconds in (0, high]."""
     if value is not None and not 0 < value <= high:
-        yield FieldViolation(field, f"must be more than 0 and at most {high:g} seconds")
+        yield FieldViolation(field, f"must be more than 0 and at most {high:.12g} seconds")
 
 
 def _key_faults(field: str, key: str, limits: Limits) -> Iterator[FieldViolation]:
@@ -126,15 +128,17 @@ def _key_faults(field: str, key: str, limits: Limits) -> Iterator[FieldViolation
     yield from text_faults(field, key, limits.key_bytes)
 
 
-def _map_faults(field: str, pairs: Mapping[str, str], limits: Limits) -> Iterator[FieldViolation]:
+def _map_faults(
+    field: str, pairs: Mapping[str, str], limits: Limits, max_bytes: int
+) -> Iterator[FieldViolation]:
     if len(pairs) > limits.labels:
         yield FieldViolation(field, f"has more than {limits.labels} entries")
         return
     for key, value in pairs.items():
         if not key:
             yield FieldViolation(field, "has an empty key")
-        yield from text_faults(f"{field} key", key, limits.label_bytes)
-        yield from text_faults(f"{field}[{key!r}]", value, limits.label_bytes)
+        yield from text_faults(f"{field} key", key, max_bytes)
+        yield from text_faults(f"{field}[{key!r}]", value, max_bytes)
 
 
 def policy_faults(fields: Mapping[str, Any], limits: Limits) -> Iterator[FieldViolation]:
