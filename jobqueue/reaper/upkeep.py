@@ -12,6 +12,7 @@ from jobqueue.store.queues import cancel_queue_jobs
 from jobqueue.store.upkeep import (
     drop_partitions,
     ensure_partitions,
+    lock_event_upkeep,
     prune_jobs,
     prune_minutes,
     roll_stats,
@@ -99,9 +100,17 @@ class EventRetention(Duty):
         self._retention_s = retention_s
 
     async def turn(self) -> None:
-        """Make, seal, drop, forget: each by itself, so that one that fails is seen as such."""
+        """Make what is missing; tidy up unless another server does so now."""
+        await self.work(ensure_partitions)
+        await self.work(self._tidy_alone)
+
+    async def _tidy_alone(self, guard: Connection) -> None:
+        async with guard.transaction():
+            if await lock_event_upkeep(guard):
+                await self._tidy()
+
+    async def _tidy(self) -> None:
         steps: tuple[Callable[[Connection], Awaitable[object]], ...] = (
-            ensure_partitions,
             seal_partitions,
             lambda c: drop_partitions(c, self._retention_s),
             lambda c: prune_minutes(c, _MINUTES_KEPT_S),

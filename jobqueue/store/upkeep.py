@@ -9,6 +9,7 @@ _PROMOTE = statement("promote_jobs")
 _EXPIRE = statement("expire_jobs")
 _PRUNE = statement("prune_jobs")
 _ENSURE_PARTITIONS = statement("ensure_partitions")
+_LOCK_EVENTS = statement("lock_event_upkeep")
 _SEAL_PARTITIONS = statement("seal_partitions")
 _OLD_PARTITIONS = statement("list_old_partitions")
 _KEEP_EVENTS = statement("keep_events")
@@ -56,6 +57,15 @@ async def ensure_partitions(db: Db, weeks_ahead: int = 3) -> int:
     """Make this week's partition of events and the next ones; return how many were new."""
     created: int = await db.fetchval(_ENSURE_PARTITIONS, weeks_ahead)
     return created
+
+
+async def lock_event_upkeep(db: Db) -> bool:
+    """Take the right to seal and drop partitions for this transaction; False: another has it.
+
+    The work itself belongs on another connection.
+    """
+    locked: bool = await db.fetchval(_LOCK_EVENTS)
+    return locked
 
 
 async def seal_partitions(db: Db) -> int:

@@ -1,0 +1,231 @@
+"""The loops of the reaper as they run in a server, two of each at once."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import pytest
+
+from jobqueue.domain.outcome import Failed
+from jobqueue.errors import Unavailable
+from jobqueue.reaper.duty import Duty
+from jobqueue.reaper.expirer import assignment_timeout, expirer
+from jobqueue.reaper.scheduler import Promoter, TtlExpirer
+from jobqueue.reaper.upkeep import (
+    DeletedQueues,
+    EventRetention,
+    JobPruner,
+    StatsRoller,
+    WorkerUpkeep,
+    upkeep,
+)
+from jobqueue.runtime.service import TURN_ENDED, Group, Service, TurnEnded
+from jobqueue.store.pool import Connection, Pool, create_pool
+from jobqueue.store.queues import delete_queue
+from jobqueue.store.wakeups import Listener
+from jobqueue.store.workers import register_worker
+from tests.support.store import (
+    add_queue,
+    claim,
+    end_ttl,
+    expire_leases,
+    make_due,
+    path,
+    settle,
+    status,
+    submit,
+)
+from tests.support.waiting import eventually
+from tests.support.workers import facts
+
+HOUR_S = 3_600.0
+
+
+@asynccontextmanager
+async def running(services: Sequence[Service]) -> AsyncIterator[None]:
+    group = Group(services)
+    await group.start_all()
+    try:
+        yield
+    finally:
+        await group.stop_all()
+
+
+@asynccontextmanager
+async def hints(database: str) -> AsyncIterator[set[str]]:
+    """Collect the queues that are announced."""
+    heard: set[str] = set()
+    connected = asyncio.Event()
+
+    def hear(names: frozenset[str]) -> None:
+        connected.set()
+        heard.update(names)
+
+    listener = Listener(database, hear)
+    await listener.start()
+    await connected.wait()
+    yield heard
+    await listener.stop()
+
+
+async def everyone(db: Connection, wanted: str) -> bool:
+    """Tell whether all jobs have this status."""
+    found = await db.fetch("SELECT DISTINCT status FROM jobqueue.job_status")
+    return [r["status"] for r in found] == [wanted]
+
+
+def twice(make: Callable[[Pool], Duty], pool: Pool) -> list[Duty]:
+    """Return the duty as two servers have it."""
+    return [make(pool), make(pool)]
+
+
+async def test_expired_leases_are_taken_back_and_their_workers_woken(
+    database: str, db: Connection, pool: Pool
+) -> None:
+    await add_queue(db)
+    ids = await submit(db, 25)
+    await claim(db, 25, running=False)
+    await expire_leases(db)
+    duties = twice(lambda p: expirer(p, interval_s=0.05, batch_size=4), pool)
+    async with hints(database) as heard, running(duties):
+        await eventually(lambda: everyone(db, "PENDING"))
+
+        async def announced() -> bool:
+            return heard == {"q"}
+
+        await eventually(announced, what="the hint")
+    for job_id in ids:
+        assert (await path(db, job_id)).count("FAILED:LEASE_EXPIRED") == 1
+
+
+async def test_jobs_assigned_for_too_long_fail(db: Connection, pool: Pool) -> None:
+    await add_queue(db)
+    (job_id,) = await submit(db)
+    await claim(db, 1, running=False)
+    async with running(twice(lambda p: assignment_timeout(p, timeout_s=0.05), pool)):
+        await eventually(lambda: everyone(db, "FAILED"))
+    assert (await path(db, job_id))[-1] == "FAILED:ASSIGNMENT_TIMEOUT"
+
+
+async def test_due_retries_are_promoted_once_and_their_workers_woken(
+    database: str, db: Connection, pool: Pool
+) -> None:
+    await add_queue(db)
+    ids = await submit(db, 25)
+    for job in await claim(db, 25):
+        await settle(db, job, Failed("boom"))
+    await make_due(db)
+    duties = twice(lambda p: Promoter(p, interval_s=0.05, batch_size=4), pool)
+    async with hints(database) as heard, running(duties):
+        await eventually(lambda: everyone(db, "PENDING"))
+
+        async def announced() -> bool:
+            return heard == {"q"}
+
+        await eventually(announced, what="the hint")
+    for job_id in ids:
+        assert (await path(db, job_id)).count("PENDING:RETRY_DUE") == 1
+
+
+async def test_jobs_never_started_die_with_their_ttl(db: Connection, pool: Pool) -> None:
+    await add_queue(db)
+    await submit(db, 10, ttl_s=HOUR_S)
+    await end_ttl(db)
+    async with running(twice(lambda p: TtlExpirer(p, interval_s=0.05, batch_size=3), pool)):
+        await eventually(lambda: everyone(db, "DEAD_LETTERED"))
+
+
+async def test_done_jobs_are_pruned_page_by_page(db: Connection, pool: Pool) -> None:
+    await add_queue(db)
+    await submit(db, 10)
+    for job in await claim(db, 10):
+        await settle(db, job)
+    async with running([JobPruner(pool, retention_s=0.0, interval_s=0.05, batch_size=3)]):
+        await eventually(lambda: db.fetchval("SELECT count(*) = 0 FROM jobqueue.jobs"))
+    assert await db.fetchval("SELECT count(*) FROM jobqueue.finished") == 0
+
+
+async def test_silent_workers_are_shown_offline_and_keep_their_leases(
+    db: Connection, pool: Pool
+) -> None:
+    await add_queue(db)
+    (job_id,) = await submit(db)
+    worker = await register_worker(db, facts("silent"))
+    await claim(db, 1, worker=worker)
+    async with running([WorkerUpkeep(pool, heartbeat_timeout_s=0.2)]):
+        await eventually(lambda: db.fetchval("SELECT status = 'OFFLINE' FROM jobqueue.workers"))
+    assert await status(db, job_id) == "RUNNING"
+
+
+async def test_what_deleted_queues_held_is_cancelled(db: Connection, pool: Pool) -> None:
+    await add_queue(db)
+    await submit(db, 10)
+    await delete_queue(db, "q", force=True)
+    async with running(twice(lambda p: DeletedQueues(p, interval_s=0.05, batch_size=3), pool)):
+        await eventually(lambda: everyone(db, "DEAD_LETTERED"))
+
+
+async def test_figures_are_rolled_forward(db: Connection, pool: Pool) -> None:
+    await add_queue(db)
+    await submit(db, 5)
+    async with running(twice(lambda p: StatsRoller(p, interval_s=0.05), pool)):
+        await eventually(
+            lambda: db.fetchval(
+                "SELECT coalesce(max(last_eid), 0) >= (SELECT max(eid) FROM jobqueue.job_events) "
+                "FROM jobqueue.event_cursors WHERE name = 'stats'"
+            )
+        )
+
+
+async def test_partitions_are_there_after_the_first_turn(db: Connection, pool: Pool) -> None:
+    ended: list[TurnEnded] = []
+    stop = TURN_ENDED.subscribe(ended.append)
+
+    async def turned() -> bool:
+        return sum(turn.service == "upkeep-events" for turn in ended) == 2
+
+    async with running(twice(lambda p: EventRetention(p, retention_s=HOUR_S), pool)):
+        await eventually(turned, what="a turn of each server")
+    stop()
+    assert [turn.error for turn in ended if turn.service == "upkeep-events"] == [None, None]
+
+
+async def test_all_upkeep_is_built_under_names_of_its_own(pool: Pool) -> None:
+    services = upkeep(
+        pool, heartbeat_timeout_s=30.0, done_retention_s=HOUR_S, event_retention_s=HOUR_S
+    )
+    assert len({service.name for service in services}) == len(services) == 5
+
+
+async def test_a_database_that_went_away_is_found_again(database: str, db: Connection) -> None:
+    await add_queue(db)
+    await submit(db)
+    pool = await create_pool(database, size=1, application_name="cut-me")
+    reaping = expirer(pool, interval_s=0.05)
+    failed: list[TurnEnded] = []
+    stop = TURN_ENDED.subscribe(lambda turn: failed.append(turn) if turn.error else None)
+
+    async def cut() -> bool:
+        await db.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE application_name = 'cut-me'"
+        )
+        return bool(failed)
+
+    async with running([reaping]):
+        await eventually(cut, what="a turn meets the cut")
+        await claim(db, 1)
+        await expire_leases(db)
+        await eventually(lambda: everyone(db, "FAILED"))
+    stop()
+    await pool.close()
+    assert all(isinstance(turn.error, Unavailable) for turn in failed)
+
+
+async def test_a_statement_that_hangs_ends_with_its_turn(db: Connection, pool: Pool) -> None:
+    class Hanging(Duty):
+        async def turn(self) -> None:
+            await self.work(lambda c: c.execute("SELECT pg_sleep(3600)"))
+
+    with pytest.raises(Exception, match="did not answer in time"):
+        await Hanging("hanging", pool, interval_s=1.0, timeout_s=0.2).turn()
