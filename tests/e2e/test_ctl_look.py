@@ -2,8 +2,9 @@
 
 import subprocess
 from datetime import datetime
+from pathlib import Path
 
-from tests.e2e.conftest import PATIENT, Ctl
+from tests.e2e.conftest import PATIENT, Ctl, StartWorker
 from tests.support.programs import ctl_command, environment
 
 
@@ -88,13 +89,26 @@ def test_pages_neither_skip_nor_repeat(ctl: Ctl, queue: str) -> None:
     assert table.err.startswith("more: --page-token ")
 
 
-def test_a_watch_shows_each_change_to_the_end(ctl: Ctl) -> None:
-    job_id = ctl.submit("--type", "shell", "--delay", "0.5", payload='{"command": "sleep 0.5"}')
-    lines = ctl.ok("job", "watch", job_id).splitlines()
-    shown = [line.split("\t")[1].strip() for line in lines]
-    assert shown[0] in {"PENDING", "RUNNING"}
-    assert shown[-1] == "DONE"
-    assert shown.index("RUNNING") < shown.index("DONE")
+def test_a_watch_shows_each_change_to_the_end(
+    ctl: Ctl, queue: str, start_worker: StartWorker, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    command = f'{{"command": "while [ ! -e {go} ]; do sleep 0.05; done"}}'
+    job_id = ctl.submit("--type", "shell", queue=queue, payload=command)
+    with subprocess.Popen(
+        ctl_command("job", "watch", job_id),
+        env=environment(server_addr=ctl.address),
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as watching:
+        assert watching.stdout is not None
+        assert "PENDING" in watching.stdout.readline()
+        start_worker("--queues", queue, "--worker-id", "watched")
+        assert "RUNNING" in watching.stdout.readline()
+        go.touch()
+        rest, _ = watching.communicate(timeout=40)
+    assert watching.returncode == 0
+    assert [line.split("\t")[1].strip() for line in rest.splitlines()] == ["DONE"]
 
 
 def test_a_watch_of_a_job_that_dies_ends_with_8(ctl: Ctl) -> None:
