@@ -10,7 +10,7 @@ ARGS ?=
 # Tests run in this many processes, each with a PostgreSQL of its own.
 JOBS ?= auto
 # Branch coverage, in percent, that each of these rooms must reach (.ci/run; 0 switches it off).
-COVERAGE_GATE ?= 0
+COVERAGE_GATE ?= 90
 COVERAGE_ROOMS := domain config store lease reaper
 
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
