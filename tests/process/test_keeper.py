@@ -2,26 +2,22 @@
 
 import asyncio
 import ctypes
-import json
 import os
 import signal
-import sys
 import threading
 import time
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
 from itertools import pairwise
 
 import asyncpg
-import psutil
 import pytest
 import pytest_asyncio
 
-from jobqueue.domain.lease import LeasedJob
+from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.outcome import Completed, Postponed, Released
 from jobqueue.domain.worker import WorkerCommand
+from jobqueue.errors import Unavailable
+from jobqueue.lease import direct
 from jobqueue.lease.direct import DirectLeases
 from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone
 from jobqueue.lease.settings import LeaseSettings
@@ -43,6 +39,7 @@ from tests.support.store import (
     submit,
 )
 from tests.support.waiting import eventually
+from tests.support.workers import facts
 
 SLOW = LeaseSettings(lease_s=30.0, renew_interval_s=10.0, heartbeat_interval_s=0.5)
 
@@ -338,52 +335,6 @@ async def test_prefetched_jobs_are_started_or_forgotten(database: str, db: Conne
         assert await leases.settle(settlement(one, Completed()))
 
 
-@asynccontextmanager
-async def program(
-    dsn: str, mode: str, settings: LeaseSettings
-) -> AsyncIterator[tuple[Process, dict[str, int]]]:
-    """Run a worker as a program of its own; yield it and what it said first."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.support.stalling_worker",
-        dsn,
-        mode,
-        json.dumps(asdict(settings)),
-        stdin=PIPE,
-        stdout=PIPE,
-    )
-    try:
-        yield process, await line_of(process)
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
-async def line_of(process: Process) -> dict[str, int]:
-    assert process.stdout is not None
-    async with asyncio.timeout(20):
-        said: dict[str, int] = json.loads(await process.stdout.readline())
-    return said
-
-
-async def gone(pid: int) -> bool:
-    """Tell whether a process has ended, whoever has yet to collect it."""
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
-async def test_a_keeper_dies_with_its_killed_worker(database: str, db: Connection) -> None:
-    await submit(db)
-    async with program(database, "hold", QUICK) as (process, said):
-        assert not await gone(said["keeper"])
-        process.kill()
-        await eventually(lambda: gone(said["keeper"]), what="the keeper ends")
-
-
 async def test_a_keeper_outlives_the_signals_that_drain_its_worker(
     database: str, db: Connection
 ) -> None:
@@ -399,37 +350,57 @@ async def test_a_keeper_outlives_the_signals_that_drain_its_worker(
         assert await leases.settle(settlement(job, Completed()))
 
 
-async def test_a_worker_whose_loop_stands_still_is_killed(database: str, db: Connection) -> None:
-    (job_id,) = await submit(db)
-    async with program(database, "stall", replace(QUICK, stall_limit_s=1.0)) as (process, said):
-        async with asyncio.timeout(20):
-            assert await process.wait() == -signal.SIGKILL
-        await eventually(lambda: gone(said["keeper"]), what="the keeper ends")
-    assert await status(db, job_id) == "RUNNING", "nobody but the reaper takes it back"
+async def test_a_start_survives_the_cut_of_its_connection(database: str, db: Connection) -> None:
+    await submit(db)
+    async with open_leases(database) as leases:
+        (job,) = await leases.claim(1, running=False)
+        blocker = await asyncpg.connect(database)
+        async with blocker.transaction():
+            await blocker.execute("SELECT FROM jobqueue.leases FOR UPDATE")
+            starting = asyncio.create_task(leases.start([job.lease]))
+            await eventually(lambda: waits(db, "jq-worker"), what="the start waits")
+            assert await terminate(db, "jq-worker") == 1
+        await blocker.close()
+        assert await starting == {job.lease}
+        assert await leases.settle(settlement(job, Completed()))
 
 
-async def test_a_worker_stopped_beyond_its_lease_is_reaped_once_and_its_outcome_refused(
+async def test_a_claim_that_cannot_work_raises_unavailable_and_the_next_one_works(
     database: str, db: Connection
 ) -> None:
     (job_id,) = await submit(db)
-    reaper = Takeover(expired(), page_size=10, crash_limit=3)
+    async with open_leases(database, settings=SLOW) as leases:
+        assert await leases.claim(0, running=True) == []
+        blocker = await asyncpg.connect(database)
+        async with blocker.transaction():
+            await blocker.execute("LOCK TABLE jobqueue.leases IN SHARE MODE")
+            claiming = asyncio.create_task(leases.claim(1, running=True))
+            await eventually(lambda: waits(db, "jq-worker"), what="the claim waits")
+            assert await terminate(db, "jq-worker") == 1
+            with pytest.raises(Unavailable):
+                await claiming
+        await blocker.close()
+        job = await take_one(leases)
+        assert job.job_id == job_id
+        assert await leases.settle(settlement(job, Completed()))
 
-    async def reaped() -> bool:
-        return (await reaper.step(db)).taken == 1
 
-    async with program(database, "hold", QUICK) as (process, said):
-        for pid in (said["pid"], said["keeper"]):
-            os.kill(pid, signal.SIGSTOP)
-        await eventually(reaped, what="the lease runs out")
-        assert (await reaper.step(db)).taken == 0
-        for pid in (said["keeper"], said["pid"]):
-            os.kill(pid, signal.SIGCONT)
-        assert process.stdin is not None
-        process.stdin.write(b"settle\n")
-        answers = [await line_of(process)]
-        if "settled" not in answers[0]:
-            answers.append(await line_of(process))
-        assert answers[-1] == {"settled": False}
-    events = await path(db, job_id)
-    assert events.count("FAILED:LEASE_EXPIRED") == 1
-    assert events[-1] == "FAILED:LEASE_EXPIRED"
+async def test_nothing_is_disowned_while_a_claim_may_bring_it(database: str) -> None:
+    async with open_leases(database) as leases:
+        stranger = Lease(1, 1)
+        assert leases.disowned([stranger]) == [stranger]
+        leases._flights.add(time.monotonic())
+        assert leases.disowned([stranger]) == [stranger], "that claim is younger than the lease"
+        leases._flights.add(time.monotonic() - 4.5)
+        assert leases.disowned([stranger]) == ()
+        leases._flights.clear()
+
+
+async def test_a_database_out_of_reach_is_unavailable_and_leaves_no_keeper(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(direct, "OPEN_TIMEOUT_S", 0.5)
+    leases = DirectLeases("postgresql://127.0.0.1:1/none", QUICK, ["q"], ["t"])
+    with pytest.raises(Unavailable):
+        await leases.open(facts())
+    assert leases._keeper.pid is None

@@ -1,0 +1,119 @@
+"""Workers as programs: killed, stalled, stopped; and what becomes of keepers and leases."""
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
+
+import psutil
+import pytest_asyncio
+
+from jobqueue.lease.settings import LeaseSettings
+from jobqueue.lease.takeover import Takeover, expired
+from jobqueue.store.pool import Connection, connect
+from tests.support.leases import QUICK
+from tests.support.soundness import assert_sound
+from tests.support.store import (
+    add_queue,
+    path,
+    status,
+    submit,
+)
+from tests.support.waiting import eventually
+
+
+@pytest_asyncio.fixture
+async def db(database: str) -> AsyncIterator[Connection]:
+    """A connection to a database with one queue; sound at the end."""
+    connection = await connect(database)
+    await add_queue(connection)
+    yield connection
+    await assert_sound(connection)
+    await connection.close()
+
+
+@asynccontextmanager
+async def program(
+    dsn: str, mode: str, settings: LeaseSettings
+) -> AsyncIterator[tuple[Process, dict[str, int]]]:
+    """Run a worker as a program of its own; yield it and what it said first."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.support.stalling_worker",
+        dsn,
+        mode,
+        json.dumps(asdict(settings)),
+        stdin=PIPE,
+        stdout=PIPE,
+    )
+    try:
+        yield process, await line_of(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def line_of(process: Process) -> dict[str, int]:
+    assert process.stdout is not None
+    async with asyncio.timeout(20):
+        said: dict[str, int] = json.loads(await process.stdout.readline())
+    return said
+
+
+async def gone(pid: int) -> bool:
+    """Tell whether a process has ended, whoever has yet to collect it."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+async def test_a_keeper_dies_with_its_killed_worker(database: str, db: Connection) -> None:
+    await submit(db)
+    async with program(database, "hold", QUICK) as (process, said):
+        assert not await gone(said["keeper"])
+        process.kill()
+        await eventually(lambda: gone(said["keeper"]), what="the keeper ends")
+
+
+async def test_a_worker_whose_loop_stands_still_is_killed(database: str, db: Connection) -> None:
+    (job_id,) = await submit(db)
+    async with program(database, "stall", replace(QUICK, stall_limit_s=1.0)) as (process, said):
+        async with asyncio.timeout(20):
+            assert await process.wait() == -signal.SIGKILL
+        await eventually(lambda: gone(said["keeper"]), what="the keeper ends")
+    assert await status(db, job_id) == "RUNNING", "nobody but the reaper takes it back"
+
+
+async def test_a_worker_stopped_beyond_its_lease_is_reaped_once_and_its_outcome_refused(
+    database: str, db: Connection
+) -> None:
+    (job_id,) = await submit(db)
+    reaper = Takeover(expired(), page_size=10, crash_limit=3)
+
+    async def reaped() -> bool:
+        return (await reaper.step(db)).taken == 1
+
+    async with program(database, "hold", QUICK) as (process, said):
+        for pid in (said["pid"], said["keeper"]):
+            os.kill(pid, signal.SIGSTOP)
+        await eventually(reaped, what="the lease runs out")
+        assert (await reaper.step(db)).taken == 0
+        for pid in (said["keeper"], said["pid"]):
+            os.kill(pid, signal.SIGCONT)
+        assert process.stdin is not None
+        process.stdin.write(b"settle\n")
+        answers = [await line_of(process)]
+        if "settled" not in answers[0]:
+            answers.append(await line_of(process))
+        assert answers[-1] == {"settled": False}
+    events = await path(db, job_id)
+    assert events.count("FAILED:LEASE_EXPIRED") == 1
+    assert events[-1] == "FAILED:LEASE_EXPIRED"
