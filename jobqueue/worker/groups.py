@@ -47,6 +47,7 @@ class ProcessGroup:
         Raises OSError when the program cannot be started, ValueError for a NUL in an argument.
         """
         stdin, stdout, stderr = streams
+        guard.stand_by()
         process = subprocess.Popen(
             argv,
             stdin=stdin,

@@ -15,7 +15,7 @@ _END_LIMIT_S = 2.0
 
 
 class Guard:
-    """Knows the process groups of this worker. Starts its process with the first of them.
+    """Knows the process groups of this worker. Starts its process before the first of them.
 
     Not for use from several threads.
     """
@@ -23,6 +23,11 @@ class Guard:
     def __init__(self) -> None:
         self._groups: set[int] = set()
         self._process: subprocess.Popen[bytes] | None = None
+
+    def stand_by(self) -> None:
+        """Have the guard's process running, so that a group is known as soon as it exists."""
+        if self._process is None:
+            self._restart()
 
     def add(self, group: int) -> None:
         """Have ``group`` killed when the worker dies."""
