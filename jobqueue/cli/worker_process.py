@@ -7,7 +7,7 @@ import signal
 import sys
 
 from jobqueue.cli.worker import main
-from jobqueue.worker.parent import end_with_parent
+from jobqueue.runtime.parent import end_with_parent
 
 if __name__ == "__main__":
     end_with_parent(int(sys.argv.pop(1)), signal.SIGTERM)

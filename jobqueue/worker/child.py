@@ -18,11 +18,11 @@ from uuid import UUID
 
 from jobqueue.domain.limits import Limits, safe_text
 from jobqueue.domain.outcome import Outcome
+from jobqueue.runtime.parent import end_with_parent
 from jobqueue.worker.context import Context
 from jobqueue.worker.declare import declared
 from jobqueue.worker.endings import describe, outcome_of, outcome_of_error
 from jobqueue.worker.frames import Channel, Frame, outcome_frame, receive_blocking
-from jobqueue.worker.parent import end_with_parent
 
 _stopping = threading.Event()
 
