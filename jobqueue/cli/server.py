@@ -8,10 +8,20 @@ import sys
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 import click
 
+from jobqueue.cli.common import (
+    FAILED,
+    FILE,
+    FOLDER,
+    LEVELS,
+    print_version,
+    refuse,
+    say_failed,
+    start_logging,
+)
 from jobqueue.config.load import Loaded, load_settings
 from jobqueue.config.model import Settings
 from jobqueue.errors import JobQueueError, SettingsError
@@ -19,10 +29,7 @@ from jobqueue.wiring.options import EmbeddedChoice
 
 T = TypeVar("T")
 
-FAILED, BAD_SETTINGS = 1, 2
-_LEVELS = click.Choice(("trace", "debug", "info", "warn", "error"))
-_FILE = click.Path(path_type=Path, dir_okay=False)
-_FOLDER = click.Path(path_type=Path, file_okay=False)
+_PROGRAM = "jq-server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,31 +47,23 @@ class Flags:
         return EmbeddedChoice(self.data_dir) if self.embedded else None
 
 
-def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:  # noqa: FBT001 - click's signature
-    if asked:
-        from jobqueue.runtime.version import version_line  # noqa: PLC0415 - may ask git
-
-        click.echo(version_line())
-        context.exit()
-
-
 @click.group(
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 ended as asked; 1 could not start, or a check failed; 2 bad setting.",
 )
-@click.option("--config", type=_FILE, help="YAML file of settings.")
+@click.option("--config", type=FILE, help="YAML file of settings.")
 @click.option("--grpc-port", type=int, help="Port of the gRPC services; 0: any.  [default: 50051]")
-@click.option("--log-level", type=_LEVELS, help="Least level that is logged.  [default: info]")
+@click.option("--log-level", type=LEVELS, help="Least level that is logged.  [default: info]")
 @click.option("--dry-run", is_flag=True, help="Check settings and database, start nothing.")
 @click.option("--embedded", is_flag=True, help="Run a private PostgreSQL: nothing else is needed.")
-@click.option("--data-dir", type=_FOLDER, help="Where the private PostgreSQL keeps its data.")
+@click.option("--data-dir", type=FOLDER, help="Where the private PostgreSQL keeps its data.")
 @click.option(
     "--version",
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=_print_version,
+    callback=print_version,
     help="Print version and commit.",
 )
 @click.pass_context
@@ -135,7 +134,7 @@ def _dry_run(flags: Flags) -> None:
     try:
         lines = check_settings(loaded.settings)
     except SettingsError as error:
-        _refuse(error)
+        refuse(_PROGRAM, error)
     lines.append(f"postgresql: {_run(check_database(loaded.settings, flags.choice()))}")
     click.echo("\n".join(lines))
 
@@ -146,18 +145,13 @@ def _load(flags: Flags) -> Loaded:
     try:
         return load_settings(flags=given, env=os.environ, path=flags.config)
     except SettingsError as error:
-        _refuse(error)
+        refuse(_PROGRAM, error)
 
 
 def _start_up(flags: Flags) -> Settings:
     """Read settings, start to log, and say what an operator should know."""
-    from jobqueue.runtime.log import configure_logging, get_logger  # noqa: PLC0415 - not for --help
-
     loaded = _load(flags)
-    logging = loaded.settings.logging
-    configure_logging("jq-server", logging.level, "text" if logging.format == "text" else "json")
-    for line in loaded.warnings:
-        get_logger(__name__).warning(line)
+    start_logging(_PROGRAM, loaded.settings, loaded.warnings)
     return loaded.settings
 
 
@@ -168,19 +162,12 @@ def _run(work: Coroutine[object, object, T]) -> T:
     try:
         return uvloop.run(work)
     except SettingsError as error:
-        _refuse(error)
+        refuse(_PROGRAM, error)
     except JobQueueError as error:
-        cause = f": {error.__cause__}" if error.__cause__ else ""
-        click.echo(f"jq-server: {error}{cause}", err=True)
+        say_failed(_PROGRAM, error)
         sys.exit(FAILED)
-
-
-def _refuse(error: SettingsError) -> NoReturn:
-    for fault in error.faults:
-        click.echo(f"jq-server: {fault.key}: {fault.message}", err=True)
-    sys.exit(BAD_SETTINGS)
 
 
 def main() -> None:
     """Run the program."""
-    cli.main(prog_name="jq-server")
+    cli.main(prog_name=_PROGRAM)

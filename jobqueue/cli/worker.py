@@ -13,15 +13,22 @@ from typing import Any, NoReturn
 
 import click
 
+from jobqueue.cli.common import (
+    FAILED,
+    FILE,
+    FOLDER,
+    LEVELS,
+    print_version,
+    refuse,
+    say_failed,
+    start_logging,
+)
 from jobqueue.config.load import Loaded, load_settings
 from jobqueue.config.model import Settings
 from jobqueue.domain.limits import MAX_CONCURRENCY
 from jobqueue.errors import JobQueueError, SettingsError
 
-FAILED, BAD_SETTINGS = 1, 2
-_LEVELS = click.Choice(("trace", "debug", "info", "warn", "error"))
-_FILE = click.Path(path_type=Path, dir_okay=False)
-_FOLDER = click.Path(path_type=Path, file_okay=False)
+_PROGRAM = "jq-worker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +59,6 @@ class Flags:
         }
 
 
-def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:  # noqa: FBT001 - click's signature
-    if asked:
-        from jobqueue.runtime.version import version_line  # noqa: PLC0415 - may ask git
-
-        click.echo(version_line())
-        context.exit()
-
-
 def _names(_context: click.Context, _option: click.Parameter, text: str) -> tuple[str, ...]:
     """Return comma-separated names, each once, in the order given."""
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
@@ -71,7 +70,7 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> tupl
     " 3 a handler could not be ended. Signals: SIGTERM or SIGINT ends it, a second one at once;"
     " SIGUSR1 drains it.",
 )
-@click.option("--config", type=_FILE, help="YAML file of settings.")
+@click.option("--config", type=FILE, help="YAML file of settings.")
 @click.option("--server-addr", metavar="HOST:PORT", help="Server of remote workers; not used yet.")
 @click.option("--worker-id", help="Unique name.  [default: host, process id, random suffix]")
 @click.option(
@@ -94,14 +93,14 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> tupl
 @click.option("--prefetch", type=int, help="Jobs held ready beyond the running.  [default: 0]")
 @click.option("--allow-shell", is_flag=True, help="Run jobs of type shell by /bin/sh -c.")
 @click.option("--embedded", is_flag=True, help="Join the database of jq-server --embedded.")
-@click.option("--data-dir", type=_FOLDER, help="Where that database keeps its data.")
-@click.option("--log-level", type=_LEVELS, help="Least level that is logged.  [default: info]")
+@click.option("--data-dir", type=FOLDER, help="Where that database keeps its data.")
+@click.option("--log-level", type=LEVELS, help="Least level that is logged.  [default: info]")
 @click.option(
     "--version",
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=_print_version,
+    callback=print_version,
     help="Print version and commit.",
 )
 def cli(**given: Any) -> None:
@@ -129,23 +128,17 @@ def _start(flags: Flags) -> int:
     try:
         return _work(flags, _start_up(flags))
     except SettingsError as error:
-        _refuse(error)
+        refuse(_PROGRAM, error)
     except JobQueueError as error:
-        cause = f": {error.__cause__}" if error.__cause__ else ""
-        click.echo(f"jq-worker: {error}{cause}", err=True)
+        say_failed(_PROGRAM, error)
         return FAILED
 
 
 def _start_up(flags: Flags) -> Settings:
     """Read settings, start to log, and say what an operator should know."""
-    from jobqueue.runtime.log import configure_logging, get_logger  # noqa: PLC0415 - not for --help
-
     loaded = load_settings(flags=flags.settings(), env=os.environ, path=flags.config)
     mode = _mode(flags, loaded)
-    logging = loaded.settings.logging
-    configure_logging("jq-worker", logging.level, "text" if logging.format == "text" else "json")
-    for line in (*loaded.warnings, *mode):
-        get_logger(__name__).warning(line)
+    start_logging(_PROGRAM, loaded.settings, (*loaded.warnings, *mode))
     return loaded.settings
 
 
@@ -217,15 +210,9 @@ def _exit(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _refuse(error: SettingsError) -> NoReturn:
-    for fault in error.faults:
-        click.echo(f"jq-worker: {fault.key}: {fault.message}", err=True)
-    sys.exit(BAD_SETTINGS)
-
-
 def main() -> None:
     """Run the program."""
-    cli.main(prog_name="jq-worker")
+    cli.main(prog_name=_PROGRAM)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ at once, a busy one in batches as large as its database is slow.
 """
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Protocol
@@ -15,9 +14,9 @@ from jobqueue.domain.outcome import Settlement
 from jobqueue.errors import JobQueueError
 from jobqueue.lease.hot import TRANSIENT
 from jobqueue.lease.signals import SETTLE_REFUSED, SettleRefused
+from jobqueue.store.faults import backoff_s
 
 MAX_BATCH = 500
-_FIRST_BACKOFF_S, _LAST_BACKOFF_S = 0.05, 1.0
 
 Flush = Callable[[Sequence[Settlement]], Awaitable[frozenset[Lease]]]
 """Writes settlements in one transaction; returns those that took effect, now or by an earlier try
@@ -148,7 +147,7 @@ class Settler:
 def _pauses(patience_s: float) -> Iterator[float]:
     """Yield jittered, growing pauses until ``patience_s`` is over."""
     deadline = time.monotonic() + patience_s
-    pause = _FIRST_BACKOFF_S
+    number = 0
     while time.monotonic() < deadline:
-        yield pause * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-        pause = min(pause * 2, _LAST_BACKOFF_S)
+        yield backoff_s(number)
+        number += 1

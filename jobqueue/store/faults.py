@@ -108,6 +108,6 @@ async def retrying(attempt: Callable[[], Awaitable[T]], tries: int = TRIES) -> T
 
 
 def backoff_s(number: int) -> float:
-    """Return the jittered seconds to wait after try ``number`` (1, 2, …) failed."""
+    """Return the jittered seconds to wait after try ``number`` (0, 1, 2, …) failed."""
     ceiling = min(_BASE_DELAY_S * 2.0 ** min(number, 10), _MAX_DELAY_S)
     return ceiling * (0.5 + random.random() / 2)  # noqa: S311 - jitter, not a secret

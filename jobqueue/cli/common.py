@@ -1,0 +1,48 @@
+"""What the server and the worker program share: flags, exit codes, start-up, last words."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from jobqueue.config.model import Settings
+from jobqueue.errors import JobQueueError, SettingsError
+
+FAILED, BAD_SETTINGS = 1, 2
+LEVELS = click.Choice(("trace", "debug", "info", "warn", "error"))
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+def print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:  # noqa: FBT001 - click's signature
+    """Answer --version and end the program."""
+    if asked:
+        from jobqueue.runtime.version import version_line  # noqa: PLC0415 - may ask git
+
+        click.echo(version_line())
+        context.exit()
+
+
+def start_logging(program: str, settings: Settings, warnings: Iterable[str]) -> None:
+    """Start to log, and say what an operator should know."""
+    from jobqueue.runtime.log import configure_logging, get_logger  # noqa: PLC0415 - not for --help
+
+    logging = settings.logging
+    configure_logging(program, logging.level, "text" if logging.format == "text" else "json")
+    for line in warnings:
+        get_logger(f"jobqueue.cli.{program.removeprefix('jq-')}").warning(line)
+
+
+def say_failed(program: str, error: JobQueueError) -> None:
+    """Print one line: what failed, and what the driver said of it."""
+    cause = f": {error.__cause__}" if error.__cause__ else ""
+    click.echo(f"{program}: {error}{cause}", err=True)
+
+
+def refuse(program: str, error: SettingsError) -> NoReturn:
+    """Print every bad setting and end the program."""
+    for fault in error.faults:
+        click.echo(f"{program}: {fault.key}: {fault.message}", err=True)
+    sys.exit(BAD_SETTINGS)
