@@ -42,7 +42,9 @@ _RETRY_POLICY = {
     "initialBackoff": "0.1s",
     "maxBackoff": "1s",
     "backoffMultiplier": 2,
-    "retryableStatusCodes": ["UNAVAILABLE"],
+    # CANCELLED: a server that stops cuts off what it had not looked at. A cancellation by the
+    # caller itself ends the call and its retries.
+    "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"],
 }
 
 

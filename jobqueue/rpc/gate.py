@@ -10,10 +10,14 @@ T = TypeVar("T")
 
 
 class Gate:
-    """Refuses new calls and ends streams once closed; calls under way are left to finish."""
+    """Refuses new calls and ends streams once closed; calls under way are left to finish.
+
+    ``refused`` counts the calls that came too late.
+    """
 
     def __init__(self) -> None:
         self._closed = asyncio.Event()
+        self.refused = 0
 
     def close(self) -> None:
         """Take no more calls."""
@@ -26,6 +30,7 @@ class Gate:
     def check(self) -> None:
         """Raise Unavailable when closed: another server, or a later call, will answer."""
         if self._closed.is_set():
+            self.refused += 1
             raise Unavailable("the server is shutting down", reason="SHUTTING_DOWN")
 
     async def until_closed(self, stream: AsyncIterator[T]) -> AsyncIterator[T]:

@@ -1,5 +1,8 @@
 """The gRPC server: services, health, reflection, limits, and its orderly end."""
 
+import asyncio
+import contextlib
+import time
 from collections.abc import Sequence
 
 import grpc
@@ -22,6 +25,10 @@ SERVICES = (
     admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name,
 )
 ALL_INTERFACES = "[::]"
+QUIET_S = 0.05
+"""Without a refusal for this long, no call waits to be looked at."""
+REFUSE_LIMIT_S = 1.0
+"""Of the grace, at most this goes to refusing calls: some callers never stop trying."""
 
 
 class RpcServer:
@@ -66,7 +73,22 @@ class RpcServer:
 
     async def stop(self, grace_s: float) -> None:
         """Let calls under way finish within ``grace_s`` seconds, cut off the rest, and end."""
-        await self._server.stop(grace_s)
+        begun = time.monotonic()
+        await self._refuse_waiting(min(grace_s, REFUSE_LIMIT_S))
+        await self._server.stop(max(grace_s - (time.monotonic() - begun), 0.0))
+
+    async def _refuse_waiting(self, limit_s: float) -> None:
+        """Give calls that arrived but were not looked at yet their answer.
+
+        gRPC takes calls one by one from a queue of its own, and cuts off (CANCELLED) what is left
+        in it when it stops: a caller could not tell that from an end that it asked for itself.
+        """
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit_s):
+                seen = -1
+                while seen != self._gate.refused:
+                    seen = self._gate.refused
+                    await asyncio.sleep(QUIET_S)
 
 
 def _names() -> Sequence[str]:

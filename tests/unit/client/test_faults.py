@@ -11,7 +11,7 @@ from jobqueue import errors
 from jobqueue.client import AsyncClient, Client, JobSpec, Tls
 from jobqueue.v1 import admin_service_pb2 as admin
 from jobqueue.v1 import job_service_pb2 as jobs
-from tests.support.fake_service import JOB_ID, Failure, FakeService, info
+from tests.support.fake_service import JOB_ID, Failure, FakeService, info, job
 
 Code = grpc.StatusCode
 PLAIN = {
@@ -91,6 +91,13 @@ def test_a_repeatable_call_is_repeated_under_one_name(client: Client, service: F
     client.submit(JobSpec("q"))
     assert len({asked.request_id for asked in service.asked["SubmitJob"]}) == 1
     assert len(service.asked["SubmitJob"]) == 3
+
+
+def test_a_call_that_the_server_cut_off_is_repeated(client: Client, service: FakeService) -> None:
+    cut_off = Failure(Code.CANCELLED, "CANCELLED")
+    service.answer("GetJob", cut_off, jobs.GetJobResponse(job=job()))
+    assert str(client.get(JOB_ID).job_id) == JOB_ID
+    assert len(service.asked["GetJob"]) == 2
 
 
 def test_a_large_batch_is_repeated_too(client: Client, service: FakeService) -> None:
