@@ -9,7 +9,7 @@ from jobqueue.store.leases import Probe, claim_jobs, lock_queue
 from jobqueue.store.pool import Connection
 from jobqueue.store.queues import QueueServing, list_queue_serving
 
-SERVING_AGE_S = 5.0
+SERVING_AGE_S = 10.0
 """Weights, limits and pauses may be this old. The claim statement itself refuses paused queues
 and queues with a limit, so stale facts cost time, never a promise."""
 

@@ -43,7 +43,7 @@ class Listener(Service):
         callback: Callable[[frozenset[str]], None],
         *,
         connect_timeout_s: float = 3.0,
-        check_interval_s: float = 15.0,
+        check_interval_s: float = 30.0,
     ) -> None:
         """``callback`` runs on the loop; it must not block."""
         super().__init__("listener", interval_s=check_interval_s)
