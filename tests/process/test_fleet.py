@@ -1,10 +1,8 @@
 """Two servers and four workers on one database; one of each is killed while they work."""
 
 import asyncio
-import os
 import random
 import signal
-import time
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
@@ -63,14 +61,6 @@ class Fleet:
     servers: Sequence[ServerProgram]
     workers: Sequence[WorkerProgram]
     conn: asyncpg.Connection
-
-
-@pytest.fixture
-def seed() -> int:
-    """Print what was drawn, so that a failure can be repeated with `JQ_TEST_SEED`."""
-    drawn = int(os.environ.get("JQ_TEST_SEED", time.time_ns() % 1_000_000))
-    print(f"JQ_TEST_SEED={drawn}")  # noqa: T201 - shown when the test fails
-    return drawn
 
 
 @pytest.fixture
