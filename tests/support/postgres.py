@@ -1,9 +1,11 @@
 """Real PostgreSQL for tests: one cluster a session, one migrated database a test."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
@@ -14,6 +16,7 @@ DEFAULT = "default"
 PG15 = "pg15"
 PG15_BIN = Path("/usr/lib/postgresql/15/bin")
 _IMAGE = "postgres:18-alpine"
+_MEMORY, _MEMORY_NEEDED = Path("/dev/shm"), 2 * 1024**3
 
 
 class Cluster:
@@ -29,7 +32,10 @@ class Cluster:
         """Return the DSN of a fresh, migrated database."""
         self._made += 1
         name = f"{self._template}_{self._made}"
-        await self.admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{self._template}"')
+        # Copying files instead of logging blocks takes a third of the time (PostgreSQL 15 and up).
+        await self.admin.execute(
+            f'CREATE DATABASE "{name}" TEMPLATE "{self._template}" STRATEGY FILE_COPY'
+        )
         return with_database(self.dsn, name)
 
     async def drop_database(self, dsn: str) -> None:
@@ -59,19 +65,33 @@ async def close_cluster(cluster: Cluster) -> None:
 
 @contextmanager
 def running_postgres(variant: str, folder: Path) -> Iterator[str]:
-    """Yield the DSN of the PostgreSQL the environment asks for, by default an embedded one."""
+    """Yield the DSN of the PostgreSQL the environment asks for, by default an embedded one.
+
+    An embedded one is kept in memory where there is room, otherwise in ``folder``.
+    """
     given = os.environ.get("JQ_TEST_DATABASE_URL")
     if variant == PG15:
-        with EmbeddedPostgres(folder / "pg15", durable=False, bin_dir=PG15_BIN) as server:
-            yield server.dsn
+        with _embedded(folder, PG15_BIN) as dsn:
+            yield dsn
     elif given:
         yield given
     elif os.environ.get("JQ_TEST_DOCKER") == "1":
         with _container() as dsn:
             yield dsn
     else:
-        with EmbeddedPostgres(folder / "pg", durable=False) as server:
-            yield server.dsn
+        with _embedded(folder, None) as dsn:
+            yield dsn
+
+
+@contextmanager
+def _embedded(folder: Path, bin_dir: Path | None) -> Iterator[str]:
+    """A database a test writes gigabytes that nobody reads again: a disk would be the brake."""
+    roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _MEMORY_NEEDED
+    with (
+        TemporaryDirectory(prefix="jobqueue-test-", dir=_MEMORY if roomy else folder) as made,
+        EmbeddedPostgres(Path(made) / "pg", durable=False, bin_dir=bin_dir) as server,
+    ):
+        yield server.dsn
 
 
 @contextmanager
