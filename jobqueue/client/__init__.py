@@ -16,11 +16,11 @@ from jobqueue.client.results import (
     Version,
 )
 from jobqueue.client.sync import Client
-from jobqueue.client.transport import Tls
 from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
 from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.domain.worker import Worker
+from jobqueue.transport import Tls
 
 __all__ = [
     "AsyncClient",

@@ -16,7 +16,11 @@ from jobqueue.client.faults import translate
 from jobqueue.client.follow import Follow
 from jobqueue.client.policy import PolicyFields
 from jobqueue.client.results import SystemStatus, Version
-from jobqueue.client.transport import (
+from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
+from jobqueue.domain.queue import Queue, QueueStats
+from jobqueue.domain.worker import Worker
+from jobqueue.errors import JobQueueError
+from jobqueue.transport import (
     DEFAULT_ADDRESS,
     DEFAULT_TIMEOUT_S,
     Route,
@@ -24,10 +28,6 @@ from jobqueue.client.transport import (
     channel_options,
     credentials,
 )
-from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
-from jobqueue.domain.queue import Queue, QueueStats
-from jobqueue.domain.worker import Worker
-from jobqueue.errors import JobQueueError
 from jobqueue.v1.admin_service_pb2_grpc import AdminServiceStub
 from jobqueue.v1.job_service_pb2_grpc import JobServiceStub
 

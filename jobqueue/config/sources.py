@@ -15,7 +15,7 @@ from jobqueue.errors import Fault
 _IGNORED_SECTION = "kafka.consumer"
 _IGNORED_VARIABLES = "JQ_KAFKA_CONSUMER_"
 # Read by other parts: the CLI, handlers' children, logging, tests.
-_OTHERS = re.compile(r"JQ_(ENV|SERVER_ADDR|API_KEY|SEAMS|(TEST|JOB|LOG)_.*)")
+_OTHERS = re.compile(r"JQ_(ENV|SERVER_ADDR|API_KEY|TLS_(CA|CERT|KEY)|SEAMS|(TEST|JOB|LOG)_.*)")
 # Kubernetes tells every pod about services in this form; a service jq-server makes JQ_SERVER_*.
 _SERVICE_LINKS = re.compile(r"JQ_.*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_\d+_(TCP|UDP)(_.*)?)")
 _SERVICE_URL = re.compile(r"(tcp|udp)://")

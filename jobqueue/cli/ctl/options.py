@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
+from jobqueue.cli.connection import CONNECTION_FLAGS, Connection, ConnectionFlag
 from jobqueue.domain.limits import parse_priority
 from jobqueue.domain.state import JobStatus
 
@@ -18,14 +19,9 @@ FORMATS = ("table", "json", "yaml")
 
 
 @dataclass(slots=True)
-class Globals:
+class Globals(Connection):
     """What the global flags said; the last one said wins."""
 
-    server_addr: str = "localhost:50051"
-    tls_cert: str | None = None
-    tls_key: str | None = None
-    tls_ca: str | None = None
-    api_key: str | None = None
     output: str = "table"
     timeout: float = 10.0
 
@@ -137,28 +133,25 @@ def parse_instant(text: str) -> datetime:
 
 def global_options(*, hidden: bool) -> list[click.Parameter]:
     """Return the global flags; on commands they are hidden, but work the same."""
-    # The environment is read once, at the top: a command must not override a flag with it.
-    env = {} if hidden else {"server_addr": "JQ_SERVER_ADDR", "api_key": "JQ_API_KEY"}
 
-    def option(flag: str, text: str, kind: Any = None) -> click.Option:
-        name = flag.removeprefix("--").replace("-", "_")
+    def option(flag: str, text: str, kind: Any = None, **more: Any) -> click.Option:
         return click.Option(
             [flag],
             type=kind,
             help=text,
             hidden=hidden,
             expose_value=False,
-            envvar=env.get(name),
-            show_envvar=True,
             callback=_remember,
+            **more,
         )
 
+    def connection(each: ConnectionFlag) -> click.Option:
+        # The environment is read once, at the top: a command must not override a flag with it.
+        variable = None if hidden else each.variable
+        return option(each.flag, each.text, metavar=each.metavar, envvar=variable, show_envvar=True)
+
     return [
-        option("--server-addr", "HOST:PORT of jq-server.  [default: localhost:50051]"),
-        option("--tls-ca", "CA certificates (PEM); any --tls-* flag turns TLS on."),
-        option("--tls-cert", "Certificate of this client (PEM), with --tls-key."),
-        option("--tls-key", "Private key of this client (PEM)."),
-        option("--api-key", "API key; the environment keeps it out of the process list."),
+        *map(connection, CONNECTION_FLAGS),
         option(
             "--output",
             "How results are printed.  [default: table]",

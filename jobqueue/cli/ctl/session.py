@@ -18,14 +18,9 @@ def open_client(ctx: click.Context) -> "Client":
     """
     # gRPC writes its own log to stderr, where only our one line of error belongs.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    from jobqueue.client import Client, Tls  # noqa: PLC0415 - start-up time of --help
+    from jobqueue.client import Client  # noqa: PLC0415 - start-up time of --help
 
     flags = globals_of(ctx)
-    files = (flags.tls_ca, flags.tls_cert, flags.tls_key)
-    client = Client(
-        flags.server_addr,
-        timeout_s=flags.timeout,
-        tls=Tls(*files) if any(files) else None,
-        api_key=flags.api_key or None,
-    )
+    route = flags.route(flags.timeout)
+    client = Client(route.address, timeout_s=route.timeout_s, tls=route.tls, api_key=route.api_key)
     return ctx.with_resource(client)

@@ -1,9 +1,12 @@
-"""How calls travel: address, credentials, message limits, retries. The same for both clients."""
+"""How calls travel: address, credentials, message limits, retries.
+
+The same for everything that calls the server: both clients and remote workers.
+"""
 
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -67,7 +70,7 @@ class Route:
     address: str = DEFAULT_ADDRESS
     timeout_s: float = DEFAULT_TIMEOUT_S
     tls: Tls | None = None
-    api_key: str | None = None
+    api_key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         """Raise InvalidArgument for what can never work."""
