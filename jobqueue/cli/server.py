@@ -55,7 +55,7 @@ class Flags:
 @click.option("--config", type=FILE, help="YAML file of settings.")
 @click.option("--grpc-port", type=int, help="Port of the gRPC services; 0: any.  [default: 50051]")
 @click.option("--log-level", type=LEVELS, help="Least level that is logged.  [default: info]")
-@click.option("--dry-run", is_flag=True, help="Check settings and database, start nothing.")
+@click.option("--dry-run", is_flag=True, help="Check settings, database and Redis, start nothing.")
 @click.option("--embedded", is_flag=True, help="Run a private PostgreSQL: nothing else is needed.")
 @click.option("--data-dir", type=FOLDER, help="Where the private PostgreSQL keeps its data.")
 @click.option(
@@ -124,7 +124,7 @@ def _serve(flags: Flags) -> None:
 
 def _dry_run(flags: Flags) -> None:
     from jobqueue.config.describe import describe  # noqa: PLC0415 - loads the settings
-    from jobqueue.wiring.serve import check_database, check_settings  # noqa: PLC0415 - the same
+    from jobqueue.wiring.serve import check_services, check_settings  # noqa: PLC0415 - the same
 
     loaded = _load(flags)
     for line in loaded.warnings:
@@ -135,8 +135,14 @@ def _dry_run(flags: Flags) -> None:
         lines = check_settings(loaded.settings)
     except SettingsError as error:
         refuse(_PROGRAM, error)
-    lines.append(f"postgresql: {_run(check_database(loaded.settings, flags.choice()))}")
+    found = _run(check_services(loaded.settings, flags.choice()))
+    lines += [f"{checked.service}: {checked.line}" for checked in found if not checked.error]
     click.echo("\n".join(lines))
+    failures = [checked.error for checked in found if checked.error]
+    for failure in failures:
+        say_failed(_PROGRAM, failure)
+    if failures:
+        sys.exit(FAILED)
 
 
 def _load(flags: Flags) -> Loaded:

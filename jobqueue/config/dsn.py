@@ -2,11 +2,11 @@
 
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
+from jobqueue.config.address import is_port
 from jobqueue.config.model import DbSettings
 from jobqueue.config.secret import MASK
 
 SCHEMES = ("postgresql", "postgres")
-_LAST_PORT = 65_535
 
 
 def database_dsn(db: DbSettings) -> str:
@@ -42,11 +42,7 @@ def ports_are_numbers(url: str) -> bool:
     # What follows the bracket of an IPv6 address, or the first colon of a name.
     ports = [host.rpartition("]")[2].partition(":")[2] for host in hosts]
     ports += dict(parse_qsl(parts.query)).get("port", "").split(",")
-    return all(not port or _is_port(port) for port in ports)
-
-
-def _is_port(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text[:6]) <= _LAST_PORT
+    return all(not port or is_port(port) for port in ports)
 
 
 def _url(db: DbSettings) -> str:

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from jobqueue.config.rules import (
+    Address,
     Choice,
     Commands,
     Flag,
@@ -99,7 +100,7 @@ class DbSettings:
 class RedisSettings:
     """The courtesy lock between replicas; off without `addr`."""
 
-    addr: str | None = _setting(None, Text())
+    addr: str | None = _setting(None, Address())
     username: str | None = _setting(None, Text())
     password: Secret | None = _setting(None, SecretText())
     db: int = _setting(0, Integer(0, 65_535))

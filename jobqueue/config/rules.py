@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar
 
 import yaml
 
+from jobqueue.config.address import split_address
 from jobqueue.config.secret import Secret
 
 T_co = TypeVar("T_co", covariant=True)
@@ -84,6 +85,17 @@ class Text:
         if not raw.strip() or "\x00" in raw:
             raise ValueError("must not be empty or hold NUL")
         return raw
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """HOST:PORT."""
+
+    def read(self, raw: object) -> str:
+        """Accept text that `split_address` can take apart."""
+        text = Text().read(raw).strip()
+        split_address(text)
+        return text
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,12 @@
-"""What all duties of the reaper share: a loop that works on one connection of the pool."""
+"""What all duties of the reaper share: a loop that works on one connection of the pool.
+
+A duty may be told to act only at times, because another replica acts at the others. That saves
+work and no more: every duty is safe when all replicas perform it at once.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from jobqueue.runtime.service import Service
 from jobqueue.store.faults import translated
@@ -15,7 +19,10 @@ STATEMENT_TIMEOUT_S = 30.0
 
 
 class Duty(Service):
-    """A loop with a pool. Every wait on the database is bounded, so that none ends the loop."""
+    """A loop with a pool. Subclass it and write ``act``.
+
+    Every wait on the database is bounded, so that none ends the loop.
+    """
 
     def __init__(
         self,
@@ -28,6 +35,20 @@ class Duty(Service):
         super().__init__(name, interval_s=interval_s, bound_s=2 * interval_s + timeout_s)
         self._pool = pool
         self._timeout_s = timeout_s
+        self._may_act: Callable[[], bool] = _always
+
+    def only_while(self, may_act: Callable[[], bool]) -> Self:
+        """Act in those turns alone in which ``may_act`` says so; the others are skipped."""
+        self._may_act = may_act
+        return self
+
+    async def act(self) -> float | None:
+        """Do one bounded piece of work; answer as ``turn`` does."""
+        raise NotImplementedError
+
+    async def turn(self) -> float | None:
+        """Act, or stand by until the next turn."""
+        return await self.act() if self._may_act() else None
 
     async def work(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Lend a connection to ``work``. Raises our errors, DeadlineExceeded after too long."""
@@ -42,3 +63,7 @@ class Duty(Service):
         """Wake the idle workers of these queues; call it after the commit."""
         if queues:
             await self.work(lambda c: notify_queues(c, queues))
+
+
+def _always() -> bool:
+    return True

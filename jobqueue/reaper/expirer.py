@@ -32,7 +32,7 @@ class LeaseReaper(Duty):
         super().__init__(name, pool, interval_s=interval_s)
         self._takeover = Takeover(kind, page_size=batch_size, crash_limit=crash_limit)
 
-    async def turn(self) -> float | None:
+    async def act(self) -> float | None:
         """Take over one page and wake the workers that can claim its jobs."""
         begun = time.monotonic()
         page = await self.work(self._takeover.step)

@@ -12,7 +12,7 @@ class Promoter(Duty):
         super().__init__("scheduler-promotion", pool, interval_s=interval_s)
         self._batch_size = batch_size
 
-    async def turn(self) -> float | None:
+    async def act(self) -> float | None:
         """Promote a batch and wake the workers of its queues."""
         promoted = await self.work(lambda c: promote_jobs(c, self._batch_size))
         await self.announce(promoted.queues)
@@ -26,7 +26,7 @@ class TtlExpirer(Duty):
         super().__init__("scheduler-ttl", pool, interval_s=interval_s)
         self._batch_size = batch_size
 
-    async def turn(self) -> float | None:
+    async def act(self) -> float | None:
         """Expire a batch."""
         count = await self.work(lambda c: expire_jobs(c, self._batch_size))
         return 0.0 if count >= self._batch_size else None

@@ -6,7 +6,6 @@ Nothing here ends or starts a job but the cancelling of jobs whose queue was del
 from collections.abc import Awaitable, Callable
 
 from jobqueue.reaper.duty import Duty
-from jobqueue.runtime.service import Service
 from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.queues import cancel_queue_jobs
 from jobqueue.store.upkeep import (
@@ -34,7 +33,7 @@ class WorkerUpkeep(Duty):
         super().__init__("upkeep-workers", pool, interval_s=min(heartbeat_timeout_s / 4, 5.0))
         self._heartbeat_timeout_s = heartbeat_timeout_s
 
-    async def turn(self) -> None:
+    async def act(self) -> None:
         """Mark and prune."""
         await self.work(lambda c: mark_offline_workers(c, self._heartbeat_timeout_s))
         await self.work(lambda c: prune_workers(c, _OFFLINE_KEPT_S))
@@ -54,7 +53,7 @@ class JobPruner(Duty):
         self._batch_size = batch_size
         self._after = 0
 
-    async def turn(self) -> float | None:
+    async def act(self) -> float | None:
         """Prune one page."""
         pruned = await self.work(
             lambda c: prune_jobs(
@@ -72,7 +71,7 @@ class DeletedQueues(Duty):
         super().__init__("upkeep-queues", pool, interval_s=interval_s)
         self._batch_size = batch_size
 
-    async def turn(self) -> float | None:
+    async def act(self) -> float | None:
         """Cancel a batch."""
         count = await self.work(lambda c: cancel_queue_jobs(c, self._batch_size))
         return 0.0 if count >= self._batch_size else None
@@ -84,7 +83,7 @@ class StatsRoller(Duty):
     def __init__(self, pool: Pool, *, interval_s: float = 1.0) -> None:
         super().__init__("upkeep-stats", pool, interval_s=interval_s)
 
-    async def turn(self) -> None:
+    async def act(self) -> None:
         """Roll forward."""
         await self.work(roll_stats)
 
@@ -99,7 +98,7 @@ class EventRetention(Duty):
         super().__init__("upkeep-events", pool, interval_s=interval_s, timeout_s=_SWEEP_TIMEOUT_S)
         self._retention_s = retention_s
 
-    async def turn(self) -> None:
+    async def act(self) -> None:
         """Make what is missing; tidy up unless another server does so now."""
         await self.work(ensure_partitions)
         await self.work(self._tidy_alone)
@@ -120,18 +119,15 @@ class EventRetention(Duty):
             await self.work(step)
 
 
-def upkeep(
-    pool: Pool,
-    *,
-    heartbeat_timeout_s: float,
-    done_retention_s: float,
-    event_retention_s: float,
-) -> tuple[Service, ...]:
-    """Return all loops of this file. Retentions are seconds."""
+def upkeep(pool: Pool, *, heartbeat_timeout_s: float, done_retention_s: float) -> tuple[Duty, ...]:
+    """Return the loops of which one server's are enough. The retention is in seconds."""
     return (
-        EventRetention(pool, retention_s=event_retention_s),
-        StatsRoller(pool),
         DeletedQueues(pool),
         WorkerUpkeep(pool, heartbeat_timeout_s=heartbeat_timeout_s),
         JobPruner(pool, retention_s=done_retention_s),
     )
+
+
+def event_upkeep(pool: Pool, *, event_retention_s: float) -> tuple[Duty, ...]:
+    """Return the loops that every server runs: PostgreSQL lets one at a time work (seconds)."""
+    return (EventRetention(pool, retention_s=event_retention_s), StatsRoller(pool))

@@ -1,6 +1,6 @@
 """AdminService: queues, workers and the state of the system."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -9,7 +9,7 @@ import grpc
 
 from jobqueue.domain.limits import Limits
 from jobqueue.errors import DeadlineExceeded, Unavailable
-from jobqueue.rpc.components import DOWN, NOT_USED, OFF, OK, component, loop_states
+from jobqueue.rpc.components import DOWN, OK, component, loop_states
 from jobqueue.rpc.convert_admin import (
     DEFAULT_WINDOW_S,
     queue_message,
@@ -34,11 +34,16 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 
 @dataclass(frozen=True, slots=True)
 class ServerFacts:
-    """What this server says about itself. ``loops`` are asked when somebody wants to know."""
+    """What this server says about itself.
+
+    ``loops``, and ``helpers`` about services beside PostgreSQL, are asked when somebody wants to
+    know.
+    """
 
     version: str
     commit: str
     loops: Sequence[Service] = ()
+    helpers: Callable[[], Sequence[pb.ComponentStatus]] = tuple
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
 
@@ -149,8 +154,8 @@ class AdminService(AdminServiceServicer):
             database = component("postgresql", OK, await self._system.database())
         except (Unavailable, DeadlineExceeded) as error:
             database = component("postgresql", DOWN, error.message)
-        off = [component(name, OFF, NOT_USED) for name in ("redis", "kafka")]
-        status.components.extend([database, *off, *loop_states(self._facts.loops)])
+        loops = loop_states(self._facts.loops)
+        status.components.extend([database, *self._facts.helpers(), *loops])
         return status
 
     async def GetVersion(

@@ -6,6 +6,7 @@ from jobqueue.store.queues import list_unhandled
 from jobqueue.store.statements import statement
 
 _VERSION = statement("get_server_version")
+_IDENTITY = statement("identify_database")
 _PROBE_TIMEOUT_S = 3.0
 
 
@@ -23,3 +24,8 @@ class System:
         """Return PostgreSQL's version. Raises Unavailable or DeadlineExceeded when it is away."""
         with translated():
             return str(await self._pool.fetchval(_VERSION, timeout=_PROBE_TIMEOUT_S))
+
+    async def identity(self) -> str:
+        """Return a name that no other database has. Raises Unavailable or DeadlineExceeded."""
+        with translated():
+            return str(await self._pool.fetchval(_IDENTITY, timeout=_PROBE_TIMEOUT_S))

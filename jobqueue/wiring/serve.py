@@ -1,17 +1,21 @@
 """What `jq-server` does: serve, migrate, check. Errors are raised; the program prints them."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 
 from jobqueue.config.dsn import database_dsn
 from jobqueue.config.model import Settings
+from jobqueue.coordination.redis_lock import check_redis
 from jobqueue.embedded.facts import read_dsn, read_facts
+from jobqueue.errors import JobQueueError
 from jobqueue.runtime.log import get_logger
 from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
 from jobqueue.store.migrate import head, migrate, schema_revision
 from jobqueue.store.pool import create_pool
 from jobqueue.submission.system import System
+from jobqueue.wiring.coordination import LockLog
 from jobqueue.wiring.database import DatabaseRevival, await_database, start_embedded
 from jobqueue.wiring.options import EmbeddedChoice
 from jobqueue.wiring.server import Server, refuse_what_is_not_built, unused_features
@@ -26,6 +30,7 @@ async def serve(settings: Settings, embedded: EmbeddedChoice | None = None) -> N
     """
     for line in check_settings(settings):
         _log.info(line)
+    LockLog().listen()
     with ShutdownSignals() as asked:
         async with AsyncExitStack() as running:
             starting = _start(settings, embedded, running, asked.hurry)
@@ -63,8 +68,33 @@ def check_settings(settings: Settings) -> list[str]:
     return unused_features(settings)
 
 
-async def check_database(settings: Settings, embedded: EmbeddedChoice | None = None) -> str:
-    """Return one line about the database. Raises when it cannot be used. Starts nothing."""
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check of one service found: a line about it, or why it cannot be used."""
+
+    service: str
+    line: str = ""
+    error: JobQueueError | None = None
+
+
+async def check_services(
+    settings: Settings, embedded: EmbeddedChoice | None = None
+) -> list[Checked]:
+    """Try every service that is configured, whatever became of the others. Starts nothing."""
+    found = [await _checked("postgresql", _check_database(settings, embedded))]
+    if settings.redis.addr:
+        found.append(await _checked("redis", check_redis(settings.redis)))
+    return found
+
+
+async def _checked(service: str, check: Awaitable[str]) -> Checked:
+    try:
+        return Checked(service, await check)
+    except JobQueueError as error:
+        return Checked(service, error=error)
+
+
+async def _check_database(settings: Settings, embedded: EmbeddedChoice | None) -> str:
     if embedded is None:
         return await _look(settings, database_dsn(settings.db))
     folder = embedded.folder()

@@ -1,7 +1,7 @@
 """Builds the control plane and holds the order of its start and its end (R-4.9)."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import asdict
 
 from jobqueue.config.model import Settings
@@ -9,10 +9,12 @@ from jobqueue.domain.backoff import RetryPolicy
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.queue import QueuePolicy
 from jobqueue.errors import Fault, SettingsError
+from jobqueue.reaper.duty import Duty
 from jobqueue.reaper.expirer import assignment_timeout, expirer
 from jobqueue.reaper.scheduler import Promoter, TtlExpirer
-from jobqueue.reaper.upkeep import upkeep
+from jobqueue.reaper.upkeep import event_upkeep, upkeep
 from jobqueue.rpc.admin_service import AdminService, ServerFacts
+from jobqueue.rpc.components import NOT_USED, OFF, component
 from jobqueue.rpc.job_service import JobService
 from jobqueue.rpc.server import RpcServer
 from jobqueue.runtime.log import get_logger
@@ -27,6 +29,8 @@ from jobqueue.submission.queues import Queues
 from jobqueue.submission.submitter import Submitter
 from jobqueue.submission.system import System
 from jobqueue.submission.workers import Workers
+from jobqueue.v1 import admin_service_pb2 as admin
+from jobqueue.wiring.coordination import REAPER, SCHEDULER, Coordination
 from jobqueue.wiring.database import await_database
 
 _DAY_S = 86_400.0
@@ -59,11 +63,13 @@ class Server:
             pgbouncer=db.pgbouncer,
             application_name="jq-server",
         )
-        self._parts = _Parts(self._settings, self._dsn, pool)
         try:
+            cluster = await System(pool).identity()
+            self._parts = _Parts(self._settings, self._dsn, pool, cluster)
             return await self._parts.start()
         except BaseException:
             await self.stop(grace_s=0.0)
+            pool.terminate()
             raise
 
     async def stop(self, grace_s: float | None = None, hurry: asyncio.Event | None = None) -> None:
@@ -78,16 +84,18 @@ class Server:
 class _Parts:
     """What lives between start and stop."""
 
-    def __init__(self, settings: Settings, dsn: str, pool: Pool) -> None:
+    def __init__(self, settings: Settings, dsn: str, pool: Pool, cluster: str) -> None:
         db, limits = settings.db, Limits(**asdict(settings.limits))
         self._pool = pool
         announcer = Announcer(
             dsn, connect_timeout_s=db.connect_timeout_ms / 1000, pgbouncer=db.pgbouncer
         )
-        self._loops = Group([announcer, *_duties(settings, pool)])
+        self._coordination = Coordination(settings.redis, cluster)
+        duties = _duties(settings, pool, self._coordination)
+        self._loops = Group([announcer, *self._coordination.locks, *duties])
         self._submitter = Submitter(pool, limits, announcer.announce)
         self._queues = Queues(pool, limits, _defaults(settings), announcer.announce)
-        facts = ServerFacts(version(), commit(), self._loops.services)
+        facts = ServerFacts(version(), commit(), self._loops.services, self._helpers)
         self._rpc = RpcServer(
             JobService(self._submitter, Jobs(pool, announcer.announce), limits),
             AdminService(self._queues, Workers(pool), System(pool), limits, facts),
@@ -109,8 +117,12 @@ class _Parts:
         await self._rpc.stop(0)
         await budget.spend(self._submitter.close())
         await self._loops.stop_all(budget.left())
+        await budget.spend(self._coordination.close())
         await budget.spend(self._pool.close())
         self._pool.terminate()
+
+    def _helpers(self) -> Sequence[admin.ComponentStatus]:
+        return [self._coordination.component(), component("kafka", OFF, NOT_USED)]
 
 
 class _Budget:
@@ -133,10 +145,17 @@ class _Budget:
             _log.error("a step of the shutdown failed", error=error)
 
 
-def _duties(settings: Settings, pool: Pool) -> tuple[Service, ...]:
+def _duties(settings: Settings, pool: Pool, coordination: Coordination) -> tuple[Service, ...]:
     """Return the loops of reaper and scheduler."""
+    return (
+        *coordination.under(REAPER, _reaping(settings, pool)),
+        *coordination.under(SCHEDULER, _scheduling(settings, pool)),
+        *event_upkeep(pool, event_retention_s=settings.reaper.event_retention_days * _DAY_S),
+    )
+
+
+def _reaping(settings: Settings, pool: Pool) -> tuple[Duty, ...]:
     reaper, scheduler = settings.reaper, settings.scheduler
-    due_s = scheduler.interval_ms / 1000
     return (
         expirer(
             pool,
@@ -150,14 +169,19 @@ def _duties(settings: Settings, pool: Pool) -> tuple[Service, ...]:
             batch_size=reaper.batch_size,
             crash_limit=reaper.crash_limit,
         ),
-        Promoter(pool, interval_s=due_s, batch_size=scheduler.batch_size),
-        TtlExpirer(pool, interval_s=due_s, batch_size=scheduler.batch_size),
         *upkeep(
             pool,
             heartbeat_timeout_s=scheduler.worker_heartbeat_timeout_s,
             done_retention_s=reaper.done_retention_days * _DAY_S,
-            event_retention_s=reaper.event_retention_days * _DAY_S,
         ),
+    )
+
+
+def _scheduling(settings: Settings, pool: Pool) -> tuple[Duty, ...]:
+    due_s, batch_size = settings.scheduler.interval_ms / 1000, settings.scheduler.batch_size
+    return (
+        Promoter(pool, interval_s=due_s, batch_size=batch_size),
+        TtlExpirer(pool, interval_s=due_s, batch_size=batch_size),
     )
 
 
@@ -185,9 +209,7 @@ def refuse_what_is_not_built(settings: Settings) -> None:
 
 
 def unused_features(settings: Settings) -> list[str]:
-    """Return a line about each service that may be configured and is not used."""
-    configured = {"redis": settings.redis.addr, "kafka": settings.kafka.brokers}
-    return [
-        f"{name}: configured, but this version does not use it yet" if asked else f"{name}: off"
-        for name, asked in configured.items()
-    ]
+    """Return a line about each service that is off, or may be configured and is not used."""
+    lines = [] if settings.redis.addr else ["redis: off"]
+    said = "configured, but this version does not use it yet" if settings.kafka.brokers else "off"
+    return [*lines, f"kafka: {said}"]

@@ -107,12 +107,20 @@ def test_protection_that_is_not_built_is_not_pretended(key: str, env: dict[str, 
 
 
 def test_a_dry_run_shows_settings_without_secrets_and_the_database(database: str) -> None:
-    ended = run("--dry-run", JQ_DB_URL=database, JQ_REDIS_ADDR="r:1", JQ_REDIS_PASSWORD="hunter2")
+    ended = run("--dry-run", JQ_DB_URL=database, JQ_REDIS_PASSWORD="hunter2")
     assert ended.returncode == 0
     assert "lease.duration_s = 30" in ended.stdout
     assert "hunter2" not in ended.stdout + ended.stderr
-    assert "redis: configured, but this version does not use it yet" in ended.stdout
+    assert "redis: off" in ended.stdout
     assert "postgresql: PostgreSQL" in ended.stdout
+
+
+def test_a_dry_run_tries_redis_too_and_tells_of_each(database: str) -> None:
+    ended = run("--dry-run", JQ_DB_URL=database, JQ_REDIS_ADDR="127.0.0.1:1")
+    assert ended.returncode == 1
+    assert "postgresql: PostgreSQL" in ended.stdout
+    assert "jq-server: " in ended.stderr
+    assert "127.0.0.1:1" in ended.stderr
 
 
 def test_a_dry_run_without_a_database_ends_with_1_and_hides_the_password() -> None:

@@ -17,6 +17,7 @@ from jobqueue.reaper.upkeep import (
     JobPruner,
     StatsRoller,
     WorkerUpkeep,
+    event_upkeep,
     upkeep,
 )
 from jobqueue.runtime.service import TURN_ENDED, Group, Service, TurnEnded
@@ -191,9 +192,10 @@ async def test_partitions_are_there_after_the_first_turn(db: Connection, pool: P
 
 
 async def test_all_upkeep_is_built_under_names_of_its_own(pool: Pool) -> None:
-    services = upkeep(
-        pool, heartbeat_timeout_s=30.0, done_retention_s=HOUR_S, event_retention_s=HOUR_S
-    )
+    services = [
+        *upkeep(pool, heartbeat_timeout_s=30.0, done_retention_s=HOUR_S),
+        *event_upkeep(pool, event_retention_s=HOUR_S),
+    ]
     assert len({service.name for service in services}) == len(services) == 5
 
 
@@ -224,7 +226,7 @@ async def test_a_database_that_went_away_is_found_again(database: str, db: Conne
 
 async def test_a_statement_that_hangs_ends_with_its_turn(db: Connection, pool: Pool) -> None:
     class Hanging(Duty):
-        async def turn(self) -> None:
+        async def act(self) -> None:
             await self.work(lambda c: c.execute("SELECT pg_sleep(3600)"))
 
     with pytest.raises(Exception, match="did not answer in time"):

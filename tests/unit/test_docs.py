@@ -144,6 +144,7 @@ def _allowed(key: str) -> str:
 
 
 _KINDS = {
+    "Address": "address",
     "Text": "text",
     "TextList": "list",
     "SecretText": "secret",

@@ -1,0 +1,22 @@
+"""An address as people write it: HOST:PORT, an IPv6 address in brackets."""
+
+_LAST_PORT = 65_535
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """Return host and port. Raises ValueError saying what an address must be.
+
+    What was given is not repeated: it may be a URL that holds a password.
+    """
+    host, _, port = text.strip().rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    name = host[1:-1] if bracketed else host
+    plain = bool(name) and not set(name) & set("/@[] ") and (bracketed or ":" not in name)
+    if not plain or not is_port(port):
+        raise ValueError("must be HOST:PORT")
+    return name, int(port)
+
+
+def is_port(text: str) -> bool:
+    """Say whether a text is a number that a port can be."""
+    return text.isascii() and text.isdigit() and 0 < int(text[:6]) <= _LAST_PORT
