@@ -16,15 +16,6 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
-def print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:  # noqa: FBT001 - click's signature
-    """Answer --version and end the program."""
-    if asked:
-        from jobqueue.runtime.version import version_line  # noqa: PLC0415 - may ask git
-
-        click.echo(version_line())
-        context.exit()
-
-
 def start_logging(program: str, settings: Settings, warnings: Iterable[str]) -> None:
     """Start to log, and say what an operator should know."""
     from jobqueue.runtime.log import configure_logging, get_logger  # noqa: PLC0415 - not for --help

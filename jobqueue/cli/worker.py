@@ -18,11 +18,11 @@ from jobqueue.cli.common import (
     FILE,
     FOLDER,
     LEVELS,
-    print_version,
     refuse,
     say_failed,
     start_logging,
 )
+from jobqueue.cli.version import print_version
 from jobqueue.config.load import Loaded, load_settings
 from jobqueue.config.model import Settings
 from jobqueue.domain.limits import MAX_CONCURRENCY

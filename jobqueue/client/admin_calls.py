@@ -1,6 +1,6 @@
 """Every call of the administration as a value; see ``calls``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from google.protobuf.message import Message
@@ -10,10 +10,12 @@ from jobqueue.client.calls import LIMITS, Call, nothing
 from jobqueue.client.messages import duration
 from jobqueue.client.policy import PolicyFields, policy_mask, policy_message
 from jobqueue.client.results import SystemStatus, Version
+from jobqueue.domain.checkup import CheckProgress, Finding
 from jobqueue.domain.limits import check, name_faults, policy_faults, positive_faults
 from jobqueue.domain.queue import Queue, QueueStats
 from jobqueue.domain.worker import Worker
 from jobqueue.v1 import admin_service_pb2 as admin
+from jobqueue.v1 import doctor_pb2
 
 T = TypeVar("T")
 
@@ -97,6 +99,11 @@ def shutdown_worker(worker_id: str) -> Call[None]:
 def status() -> Call[SystemStatus]:
     """Return how everything is."""
     return _call("GetSystemStatus", admin.GetSystemStatusRequest(), read.system_status)
+
+
+def doctor(checks: Sequence[str], *, quick: bool) -> Call[CheckProgress | Finding]:
+    """Check the record; the answer is a stream."""
+    return _call("RunDoctor", doctor_pb2.RunDoctorRequest(checks=checks, quick=quick), read.step)
 
 
 def version() -> Call[Version]:

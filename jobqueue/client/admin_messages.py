@@ -5,10 +5,12 @@ from collections.abc import Iterable
 from jobqueue.client.messages import instant, seconds, status_word
 from jobqueue.client.results import ComponentStatus, SystemStatus, UnhandledType
 from jobqueue.domain.backoff import RetryPolicy
+from jobqueue.domain.checkup import CheckProgress, Finding, Verdict
 from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
 from jobqueue.domain.state import JobStatus
 from jobqueue.domain.worker import Worker, WorkerCommand, WorkerFacts, WorkerStatus
 from jobqueue.v1 import admin_service_pb2 as admin
+from jobqueue.v1 import doctor_pb2
 
 
 def queue(message: admin.Queue) -> Queue:
@@ -76,6 +78,7 @@ def worker(message: admin.Worker) -> Worker:
         running=message.running,
         started_at=instant(message.started_at),
         last_beat_at=instant(message.last_beat_at),
+        clock_skew_s=seconds(message.clock_skew) if message.HasField("clock_skew") else None,
     )
 
 
@@ -99,3 +102,18 @@ def system_status(message: admin.GetSystemStatusResponse) -> SystemStatus:
 def workers(messages: Iterable[admin.Worker]) -> tuple[Worker, ...]:
     """Read all workers."""
     return tuple(worker(entry) for entry in messages)
+
+
+def step(message: doctor_pb2.RunDoctorResponse) -> CheckProgress | Finding:
+    """Read one step of a check-up."""
+    if message.WhichOneof("step") == "progress":
+        return CheckProgress(message.progress.check, message.progress.seen, message.progress.about)
+    result = message.result
+    word = doctor_pb2.CheckResult.Verdict.Name(result.verdict).removeprefix("VERDICT_")
+    return Finding(
+        check=result.check,
+        verdict=Verdict(word.lower()),
+        found=result.found,
+        examples=tuple(result.examples),
+        advice=result.advice,
+    )

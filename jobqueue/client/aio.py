@@ -1,6 +1,7 @@
 """The client for programs with an asyncio loop: the same calls, awaited."""
 
 import asyncio
+import math
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from types import TracebackType
@@ -235,6 +236,20 @@ class AsyncClient:
         """Return how server, database, queues and workers are."""
         return await self._run(admin_calls.status(), timeout_s)
 
+    async def doctor(
+        self, checks: Sequence[str] = (), *, quick: bool = False, timeout_s: float = math.inf
+    ) -> AsyncGenerator[CheckProgress | Finding, None]:
+        """Prove that the record is whole: yield a finding a check, and progress between them.
+
+        ``checks`` names some (``domain.checkup.Check``); ``quick`` reads no table whole that only
+        grows. A check-up of ten million jobs takes minutes; ``timeout_s`` bounds all of it. Raises
+        Aborted when the server runs one already.
+        """
+        call = admin_calls.doctor(checks, quick=quick)
+        async with aclosing(self._stream(call, self._route.deadline(timeout_s))) as steps:
+            async for step in steps:
+                yield step
+
     async def version(self, *, timeout_s: float | None = None) -> Version:
         """Return version and commit of the server."""
         return await self._run(admin_calls.version(), timeout_s)
@@ -250,7 +265,7 @@ class AsyncClient:
             raise translate(error, self._route.address) from error
         return call.read(answer)
 
-    async def _stream(self, call: Call[T], seconds: float) -> AsyncGenerator[T, None]:
+    async def _stream(self, call: Call[T], seconds: float | None) -> AsyncGenerator[T, None]:
         method = self._method(call)
         stream = method(call.request, timeout=seconds, metadata=self._route.metadata())
         try:

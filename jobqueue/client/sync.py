@@ -1,5 +1,6 @@
 """The client for programs without an event loop."""
 
+import math
 import time
 from collections.abc import Generator, Iterator, Sequence
 from types import TracebackType
@@ -228,6 +229,18 @@ class Client:
         """Return how server, database, queues and workers are."""
         return self._run(admin_calls.status(), timeout_s)
 
+    def doctor(
+        self, checks: Sequence[str] = (), *, quick: bool = False, timeout_s: float = math.inf
+    ) -> Iterator[CheckProgress | Finding]:
+        """Prove that the record is whole: yield a finding a check, and progress between them.
+
+        ``checks`` names some (``domain.checkup.Check``); ``quick`` reads no table whole that only
+        grows. A check-up of ten million jobs takes minutes; ``timeout_s`` bounds all of it. Raises
+        Aborted when the server runs one already.
+        """
+        call = admin_calls.doctor(checks, quick=quick)
+        yield from self._stream(call, self._route.deadline(timeout_s))
+
     def version(self, *, timeout_s: float | None = None) -> Version:
         """Return version and commit of the server."""
         return self._run(admin_calls.version(), timeout_s)
@@ -243,7 +256,7 @@ class Client:
             raise translate(error, self._route.address) from error
         return call.read(answer)
 
-    def _stream(self, call: Call[T], seconds: float) -> Generator[T, None, None]:
+    def _stream(self, call: Call[T], seconds: float | None) -> Generator[T, None, None]:
         method = getattr(self._stubs[call.service], call.method)
         stream = method(call.request, timeout=seconds, metadata=self._route.metadata())
         try:

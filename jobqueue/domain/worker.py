@@ -37,7 +37,10 @@ class WorkerFacts:
 
 @dataclass(frozen=True, slots=True)
 class Worker:
-    """A registered worker as it is now."""
+    """A registered worker as it is now.
+
+    ``clock_skew_s`` is how far its clock was ahead of the database's at its last beat.
+    """
 
     facts: WorkerFacts
     status: WorkerStatus
@@ -45,3 +48,4 @@ class Worker:
     running: int
     started_at: datetime
     last_beat_at: datetime
+    clock_skew_s: float | None = None

@@ -85,7 +85,9 @@ class Presence(Service):
         worker = self.worker
         if worker is None:
             return None
-        return await self._hot.run(lambda c: workers.beat_worker(c, worker, draining=self.draining))
+        return await self._hot.run(
+            lambda c: workers.beat_worker(c, worker, draining=self.draining, clock_s=time.time())
+        )
 
 
 class Renewer(Service):

@@ -1,6 +1,7 @@
 """AdminService: queues, workers and the state of the system."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -20,12 +21,15 @@ from jobqueue.rpc.convert_admin import (
     stats_message,
     worker_message,
 )
+from jobqueue.rpc.convert_doctor import step_message
 from jobqueue.rpc.times import timestamp
 from jobqueue.runtime.service import Service
+from jobqueue.submission.doctor import Doctor
 from jobqueue.submission.queues import Queues
 from jobqueue.submission.system import System
 from jobqueue.submission.workers import Workers
 from jobqueue.v1 import admin_service_pb2 as pb
+from jobqueue.v1 import doctor_pb2
 from jobqueue.v1.admin_service_pb2_grpc import AdminServiceServicer
 
 # Unused by our methods: the guard is the only one that answers through it.
@@ -55,12 +59,14 @@ class AdminService(AdminServiceServicer):
         queues: Queues,
         workers: Workers,
         system: System,
+        doctor: Doctor,
         limits: Limits,
         facts: ServerFacts,
     ) -> None:
         self._queues = queues
         self._workers = workers
         self._system = system
+        self._doctor = doctor
         self._limits = limits
         self._facts = facts
 
@@ -157,6 +163,15 @@ class AdminService(AdminServiceServicer):
         loops = loop_states(self._facts.loops)
         status.components.extend([database, *self._facts.helpers(), *loops])
         return status
+
+    async def RunDoctor(
+        self, request: doctor_pb2.RunDoctorRequest, context: Context
+    ) -> AsyncIterator[doctor_pb2.RunDoctorResponse]:
+        """Send what each check finds, as it ends."""
+        checkup = self._doctor.run(request.checks, quick=request.quick)
+        async with aclosing(checkup) as steps:
+            async for step in steps:
+                yield step_message(step)
 
     async def GetVersion(
         self, request: pb.GetVersionRequest, context: Context

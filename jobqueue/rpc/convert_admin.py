@@ -151,4 +151,5 @@ def worker_message(worker: Worker) -> admin.Worker:
         running=worker.running,
         started_at=timestamp(worker.started_at),
         last_beat_at=timestamp(worker.last_beat_at),
+        clock_skew=duration(worker.clock_skew_s),
     )

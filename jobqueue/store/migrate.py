@@ -64,7 +64,7 @@ async def migrate(dsn: str, revision: str = "head") -> None:
     """
     current = await _current(dsn)
     target = head() if revision == "head" else revision
-    if current == target or (revision == "head" and current and not _known(current)):
+    if current == target or (revision == "head" and current and not knows(current)):
         return
     move = command.downgrade if target in _before(current) else command.upgrade
     for _ in range(_TRIES):
@@ -83,14 +83,15 @@ async def _current(dsn: str) -> str | None:
         await connection.close()
 
 
-def _known(revision: str) -> bool:
+def knows(revision: str) -> bool:
+    """Tell whether this program brings the revision; a newer program's is unknown to it."""
     scripts = ScriptDirectory.from_config(_config())
     return revision in {script.revision for script in scripts.walk_revisions()}
 
 
 def _before(current: str | None) -> set[str]:
     """Return the revisions that lie before ``current``."""
-    if not current or not _known(current):
+    if not current or not knows(current):
         return set()
     scripts = ScriptDirectory.from_config(_config())
     older = {script.revision for script in scripts.iterate_revisions(current, "base")}

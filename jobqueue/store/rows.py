@@ -172,4 +172,5 @@ def worker(row: Row) -> Worker:
         row["running"],
         row["started_at"],
         row["last_beat_at"],
+        None if row["clock_skew_ms"] is None else row["clock_skew_ms"] / 1000,
     )

@@ -31,9 +31,14 @@ async def register_worker(db: Db, facts: WorkerFacts) -> int:
     return number
 
 
-async def beat_worker(db: Db, worker: int, *, draining: bool = False) -> WorkerCommand | None:
-    """Say that the worker lives; return what is asked of it, None when its row is gone."""
-    command = await db.fetchval(_BEAT, worker, draining)
+async def beat_worker(
+    db: Db, worker: int, *, draining: bool = False, clock_s: float | None = None
+) -> WorkerCommand | None:
+    """Say that the worker lives; return what is asked of it, None when its row is gone.
+
+    ``clock_s`` is the worker's own time, seconds since 1970: the database notes how far it is off.
+    """
+    command = await db.fetchval(_BEAT, worker, draining, clock_s)
     return WorkerCommand(command) if command else None
 
 

@@ -3,6 +3,7 @@ import datetime
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from jobqueue.v1 import doctor_pb2 as _doctor_pb2
 from jobqueue.v1 import job_pb2 as _job_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -87,7 +88,7 @@ class QueueStats(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., depth: _Optional[_Iterable[_Union[StatusCount, _Mapping]]] = ..., done_total: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., window: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., average_processing_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., error_rate: _Optional[float] = ..., oldest_runnable_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., unhandled: _Optional[int] = ..., paused: bool = ...) -> None: ...
 
 class Worker(_message.Message):
-    __slots__ = ("worker_id", "hostname", "pid", "queues", "types", "concurrency", "mode", "version", "status", "running", "started_at", "last_beat_at")
+    __slots__ = ("worker_id", "hostname", "pid", "queues", "types", "concurrency", "mode", "version", "status", "running", "started_at", "last_beat_at", "clock_skew")
     class Status(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         STATUS_UNSPECIFIED: _ClassVar[Worker.Status]
@@ -110,6 +111,7 @@ class Worker(_message.Message):
     RUNNING_FIELD_NUMBER: _ClassVar[int]
     STARTED_AT_FIELD_NUMBER: _ClassVar[int]
     LAST_BEAT_AT_FIELD_NUMBER: _ClassVar[int]
+    CLOCK_SKEW_FIELD_NUMBER: _ClassVar[int]
     worker_id: str
     hostname: str
     pid: int
@@ -122,7 +124,8 @@ class Worker(_message.Message):
     running: int
     started_at: _timestamp_pb2.Timestamp
     last_beat_at: _timestamp_pb2.Timestamp
-    def __init__(self, worker_id: _Optional[str] = ..., hostname: _Optional[str] = ..., pid: _Optional[int] = ..., queues: _Optional[_Iterable[str]] = ..., types: _Optional[_Iterable[str]] = ..., concurrency: _Optional[int] = ..., mode: _Optional[str] = ..., version: _Optional[str] = ..., status: _Optional[_Union[Worker.Status, str]] = ..., running: _Optional[int] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_beat_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    clock_skew: _duration_pb2.Duration
+    def __init__(self, worker_id: _Optional[str] = ..., hostname: _Optional[str] = ..., pid: _Optional[int] = ..., queues: _Optional[_Iterable[str]] = ..., types: _Optional[_Iterable[str]] = ..., concurrency: _Optional[int] = ..., mode: _Optional[str] = ..., version: _Optional[str] = ..., status: _Optional[_Union[Worker.Status, str]] = ..., running: _Optional[int] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last_beat_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., clock_skew: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class ComponentStatus(_message.Message):
     __slots__ = ("name", "state", "detail")

@@ -4,6 +4,7 @@ import grpc
 import warnings
 
 from jobqueue.v1 import admin_service_pb2 as jobqueue_dot_v1_dot_admin__service__pb2
+from jobqueue.v1 import doctor_pb2 as jobqueue_dot_v1_dot_doctor__pb2
 
 GRPC_GENERATED_VERSION = '1.76.0'
 GRPC_VERSION = grpc.__version__
@@ -94,6 +95,11 @@ class AdminServiceStub(object):
                 '/jobqueue.v1.AdminService/GetSystemStatus',
                 request_serializer=jobqueue_dot_v1_dot_admin__service__pb2.GetSystemStatusRequest.SerializeToString,
                 response_deserializer=jobqueue_dot_v1_dot_admin__service__pb2.GetSystemStatusResponse.FromString,
+                _registered_method=True)
+        self.RunDoctor = channel.unary_stream(
+                '/jobqueue.v1.AdminService/RunDoctor',
+                request_serializer=jobqueue_dot_v1_dot_doctor__pb2.RunDoctorRequest.SerializeToString,
+                response_deserializer=jobqueue_dot_v1_dot_doctor__pb2.RunDoctorResponse.FromString,
                 _registered_method=True)
         self.GetVersion = channel.unary_unary(
                 '/jobqueue.v1.AdminService/GetVersion',
@@ -190,6 +196,13 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RunDoctor(self, request, context):
+        """Proves that the record of all jobs is whole; streams what each check finds.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetVersion(self, request, context):
         """Version and commit of the server.
         """
@@ -259,6 +272,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.GetSystemStatus,
                     request_deserializer=jobqueue_dot_v1_dot_admin__service__pb2.GetSystemStatusRequest.FromString,
                     response_serializer=jobqueue_dot_v1_dot_admin__service__pb2.GetSystemStatusResponse.SerializeToString,
+            ),
+            'RunDoctor': grpc.unary_stream_rpc_method_handler(
+                    servicer.RunDoctor,
+                    request_deserializer=jobqueue_dot_v1_dot_doctor__pb2.RunDoctorRequest.FromString,
+                    response_serializer=jobqueue_dot_v1_dot_doctor__pb2.RunDoctorResponse.SerializeToString,
             ),
             'GetVersion': grpc.unary_unary_rpc_method_handler(
                     servicer.GetVersion,
@@ -591,6 +609,33 @@ class AdminService(object):
             '/jobqueue.v1.AdminService/GetSystemStatus',
             jobqueue_dot_v1_dot_admin__service__pb2.GetSystemStatusRequest.SerializeToString,
             jobqueue_dot_v1_dot_admin__service__pb2.GetSystemStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RunDoctor(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/jobqueue.v1.AdminService/RunDoctor',
+            jobqueue_dot_v1_dot_doctor__pb2.RunDoctorRequest.SerializeToString,
+            jobqueue_dot_v1_dot_doctor__pb2.RunDoctorResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -6,6 +6,7 @@ What operators do with queues, workers and the system."""
 from collections import abc as _abc
 from grpc import aio as _aio
 from jobqueue.v1 import admin_service_pb2 as _admin_service_pb2
+from jobqueue.v1 import doctor_pb2 as _doctor_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys
@@ -57,6 +58,8 @@ class AdminServiceStub:
     """Drains a worker, then ends it."""
     GetSystemStatus: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetSystemStatusRequest, _admin_service_pb2.GetSystemStatusResponse]
     """How server, database, queues and workers are."""
+    RunDoctor: _grpc.UnaryStreamMultiCallable[_doctor_pb2.RunDoctorRequest, _doctor_pb2.RunDoctorResponse]
+    """Proves that the record of all jobs is whole; streams what each check finds."""
     GetVersion: _grpc.UnaryUnaryMultiCallable[_admin_service_pb2.GetVersionRequest, _admin_service_pb2.GetVersionResponse]
     """Version and commit of the server."""
 
@@ -89,6 +92,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Drains a worker, then ends it."""
     GetSystemStatus: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetSystemStatusRequest, _admin_service_pb2.GetSystemStatusResponse]  # type: ignore[assignment]
     """How server, database, queues and workers are."""
+    RunDoctor: _aio.UnaryStreamMultiCallable[_doctor_pb2.RunDoctorRequest, _doctor_pb2.RunDoctorResponse]  # type: ignore[assignment]
+    """Proves that the record of all jobs is whole; streams what each check finds."""
     GetVersion: _aio.UnaryUnaryMultiCallable[_admin_service_pb2.GetVersionRequest, _admin_service_pb2.GetVersionResponse]  # type: ignore[assignment]
     """Version and commit of the server."""
 
@@ -190,6 +195,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_service_pb2.GetSystemStatusResponse, _abc.Awaitable[_admin_service_pb2.GetSystemStatusResponse]]:
         """How server, database, queues and workers are."""
+
+    @_abc_1.abstractmethod
+    def RunDoctor(
+        self,
+        request: _doctor_pb2.RunDoctorRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_doctor_pb2.RunDoctorResponse], _abc.AsyncIterator[_doctor_pb2.RunDoctorResponse]]:
+        """Proves that the record of all jobs is whole; streams what each check finds."""
 
     @_abc_1.abstractmethod
     def GetVersion(

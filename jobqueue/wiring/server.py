@@ -24,6 +24,7 @@ from jobqueue.runtime.version import commit, version
 from jobqueue.store.migrate import migrate
 from jobqueue.store.pool import Pool, create_pool
 from jobqueue.submission.announcer import Announcer
+from jobqueue.submission.doctor import Doctor
 from jobqueue.submission.jobs import Jobs
 from jobqueue.submission.queues import Queues
 from jobqueue.submission.submitter import Submitter
@@ -98,7 +99,7 @@ class _Parts:
         facts = ServerFacts(version(), commit(), self._loops.services, self._helpers)
         self._rpc = RpcServer(
             JobService(self._submitter, Jobs(pool, announcer.announce), limits),
-            AdminService(self._queues, Workers(pool), System(pool), limits, facts),
+            AdminService(self._queues, Workers(pool), System(pool), Doctor(pool), limits, facts),
             limits,
             port=settings.grpc.port,
         )

@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack
 import pytest_asyncio
 
 from jobqueue.store.pool import Connection, Pool, connect, create_pool
+from tests.support.checkup import live
 from tests.support.soundness import assert_sound
 
 Connect = Callable[[], Awaitable[Connection]]
@@ -43,3 +44,10 @@ async def pool(database: str) -> AsyncIterator[Pool]:
     opened = await create_pool(database, size=8)
     yield opened
     await opened.close()
+
+
+@pytest_asyncio.fixture
+async def lived(bare: Connection) -> Connection:
+    """One connection to a database with a past, for tests that do it harm."""
+    await live(bare)
+    return bare

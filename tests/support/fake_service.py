@@ -104,7 +104,7 @@ class FakeService:
             "request_deserializer": GetMessageClass(method.input_type).FromString,
             "response_serializer": GetMessageClass(method.output_type).SerializeToString,
         }
-        if method.name == "WatchJob":
+        if method.server_streaming:
             return grpc.unary_stream_rpc_method_handler(stream, **wire)
         return grpc.unary_unary_rpc_method_handler(unary, **wire)
 

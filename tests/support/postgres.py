@@ -15,6 +15,7 @@ from jobqueue.embedded.server import EmbeddedPostgres
 DEFAULT = "default"
 PG15 = "pg15"
 PG15_BIN = Path("/usr/lib/postgresql/15/bin")
+_SETTINGS = {"max_prepared_transactions": "4"}  # off by default, and others may use them
 _IMAGE = "postgres:18-alpine"
 _MEMORY, _MEMORY_NEEDED = Path("/dev/shm"), 2 * 1024**3
 
@@ -89,7 +90,9 @@ def _embedded(folder: Path, bin_dir: Path | None) -> Iterator[str]:
     roomy = _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _MEMORY_NEEDED
     with (
         TemporaryDirectory(prefix="jobqueue-test-", dir=_MEMORY if roomy else folder) as made,
-        EmbeddedPostgres(Path(made) / "pg", durable=False, bin_dir=bin_dir) as server,
+        EmbeddedPostgres(
+            Path(made) / "pg", durable=False, bin_dir=bin_dir, settings=_SETTINGS
+        ) as server,
     ):
         yield server.dsn
 

@@ -140,7 +140,8 @@ CREATE TABLE jobqueue.workers (
     status       text NOT NULL DEFAULT 'ACTIVE' CHECK (status IN ('ACTIVE', 'DRAINING', 'OFFLINE')),
     command      text NOT NULL DEFAULT 'NONE' CHECK (command IN ('NONE', 'DRAIN', 'SHUTDOWN')),
     started_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
-    last_beat_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    last_beat_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    clock_skew_ms bigint  -- its clock minus ours at that beat; shown, never reckoned with
 ) WITH (fillfactor = 50);
 
 CREATE TABLE jobqueue.idempotency_keys (

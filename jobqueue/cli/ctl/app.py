@@ -11,21 +11,15 @@ import click
 
 from jobqueue.cli.ctl.commands import Noun
 from jobqueue.cli.ctl.completion import COMPLETE, PROGRAM, completion
+from jobqueue.cli.ctl.doctor import doctor
 from jobqueue.cli.ctl.exit_codes import ExitCode, exit_code
 from jobqueue.cli.ctl.job import job
 from jobqueue.cli.ctl.options import Globals, global_options
 from jobqueue.cli.ctl.queue import queue
 from jobqueue.cli.ctl.system import status, version
 from jobqueue.cli.ctl.worker import worker
+from jobqueue.cli.version import print_version
 from jobqueue.errors import FieldViolation, InvalidArgument, JobQueueError
-
-
-def _print_version(ctx: click.Context, _param: click.Parameter, wanted: object) -> None:
-    if wanted and not ctx.resilient_parsing:
-        from jobqueue.runtime.version import version_line  # noqa: PLC0415 - start-up time
-
-        click.echo(version_line())
-        ctx.exit()
 
 
 class _Root(Noun):
@@ -55,7 +49,7 @@ def _is_global(option: click.Parameter) -> bool:
     is_flag=True,
     is_eager=True,
     expose_value=False,
-    callback=_print_version,
+    callback=print_version,
     help="Show the version of this program.",
 )
 def cli() -> None:
@@ -67,7 +61,7 @@ def cli() -> None:
     """
 
 
-for _command in (job, queue, worker, status, version, completion):
+for _command in (job, queue, worker, status, doctor, version, completion):
     cli.add_command(_command)
 
 

@@ -134,4 +134,6 @@ _STYLES = {
     "ok": "green",
     "degraded": "yellow",
     "down": "red",
+    "warn": "yellow",
+    "fail": "red",
 }

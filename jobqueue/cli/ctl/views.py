@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from jobqueue.domain.checkup import Finding
 from jobqueue.domain.job import Job, JobEvent
 from jobqueue.domain.queue import Queue, QueueStats
 from jobqueue.domain.worker import Worker
@@ -141,6 +142,18 @@ def worker(value: Worker) -> Document:
         "running": value.running,
         "started_at": rfc3339(value.started_at),
         "last_beat_at": rfc3339(value.last_beat_at),
+        "clock_skew": value.clock_skew_s,
+    }
+
+
+def finding(value: Finding) -> Document:
+    """Return what one check found."""
+    return {
+        "check": value.check,
+        "verdict": str(value.verdict),
+        "found": value.found,
+        "examples": list(value.examples),
+        "advice": value.advice,
     }
 
 

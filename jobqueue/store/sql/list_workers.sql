@@ -4,7 +4,7 @@ WITH held AS (
 )
 SELECT n.name AS worker_id, w.hostname, w.pid, w.queues, w.types, w.concurrency, w.mode,
        w.version, w.status, w.command, coalesce(h.running, 0)::int AS running, w.started_at,
-       w.last_beat_at
+       w.last_beat_at, w.clock_skew_ms
 FROM jobqueue.workers w
 JOIN jobqueue.worker_names n ON n.worker_id = w.worker_id
 LEFT JOIN held h ON h.worker_id = w.worker_id

@@ -1,0 +1,15 @@
+-- How far each consumer of events is behind: the age in seconds of the first event that it has
+-- not passed (NULL: it has passed all), and whether its cursor is from another cluster.
+-- Relies on job_events_xid.
+SELECT c.name,
+       c.system_identifier <> s.system_identifier
+           OR pg_snapshot_xmax(c.snapshot) > pg_snapshot_xmax(pg_current_snapshot()) AS void,
+       extract(epoch FROM clock_timestamp() - first.at)::float8 AS behind_s
+FROM jobqueue.event_cursors c
+CROSS JOIN pg_control_system() s
+LEFT JOIN LATERAL (
+    SELECT e.at FROM jobqueue.job_events e
+    WHERE e.at >= c.since AND e.xid >= pg_snapshot_xmax(c.snapshot)
+    ORDER BY e.xid LIMIT 1
+) first ON true
+ORDER BY c.name;

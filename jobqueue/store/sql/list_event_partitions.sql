@@ -1,0 +1,19 @@
+-- Every partition of events, detached ones too, and the tables that are no partition but are
+-- guarded alike (starts_at NULL). guards is how many of the triggers that refuse UPDATE, DELETE
+-- and TRUNCATE are there and always on: 2.
+SELECT c.relname AS name, b.starts_at, b.starts_at + interval '7 days' AS ends_at, now() AS now,
+       c.relname IN ('job_events', 'job_events_kept')
+           OR (i.inhrelid IS NOT NULL AND NOT i.inhdetachpending) AS attached,
+       (SELECT count(*) FROM pg_trigger t
+        WHERE t.tgrelid = c.oid AND t.tgenabled = 'A'
+          AND t.tgfoid = 'jobqueue.refuse_event_change'::regproc) AS guards
+FROM pg_class c
+JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'jobqueue'
+LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = 'jobqueue.job_events'::regclass
+CROSS JOIN LATERAL (
+    SELECT CASE WHEN c.relname ~ '^job_events_[0-9]{4}w[0-9]{2}$'
+                THEN to_date(right(c.relname, 7), 'IYYY"w"IW')::timestamp AT TIME ZONE 'UTC'
+           END AS starts_at) b
+WHERE c.relkind IN ('r', 'p')
+  AND (b.starts_at IS NOT NULL OR c.relname IN ('job_events', 'job_events_kept'))
+ORDER BY c.relname;
