@@ -16,6 +16,7 @@ from jobqueue.client.results import (
     Version,
 )
 from jobqueue.client.sync import Client
+from jobqueue.domain.checkup import Check, CheckProgress, Finding, Verdict
 from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
 from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
 from jobqueue.domain.state import JobStatus, Reason
@@ -25,8 +26,11 @@ from jobqueue.transport import Tls
 __all__ = [
     "AsyncClient",
     "CancelOutcome",
+    "Check",
+    "CheckProgress",
     "Client",
     "ComponentStatus",
+    "Finding",
     "Job",
     "JobEvent",
     "JobFilter",
@@ -42,6 +46,7 @@ __all__ = [
     "SystemStatus",
     "Tls",
     "UnhandledType",
+    "Verdict",
     "Version",
     "Worker",
     "batches",

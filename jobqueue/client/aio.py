@@ -17,6 +17,7 @@ from jobqueue.client.faults import translate
 from jobqueue.client.follow import Follow
 from jobqueue.client.policy import PolicyFields
 from jobqueue.client.results import SystemStatus, Version
+from jobqueue.domain.checkup import CheckProgress, Finding
 from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
 from jobqueue.domain.queue import Queue, QueueStats
 from jobqueue.domain.worker import Worker

@@ -128,6 +128,6 @@ def test_figures_name_all_six_statuses_and_leave_out_what_is_unknown() -> None:
 @pytest.mark.parametrize("status", WorkerStatus)
 def test_a_worker_is_sent_with_its_status(status: WorkerStatus) -> None:
     facts = WorkerFacts("w", "h", 7, ("q",), ("t",), 4, "direct", "0.1.0")
-    message = worker_message(Worker(facts, status, WorkerCommand.NONE, 2, NOON, NOON))
+    message = worker_message(Worker(facts, status, WorkerCommand.NONE, 2, NOON, NOON, -0.25))
     assert {f.name for f, _ in message.ListFields()} == set(admin.Worker.DESCRIPTOR.fields_by_name)
     assert admin.Worker.Status.Name(message.status) == f"STATUS_{status}"
