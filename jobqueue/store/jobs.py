@@ -101,7 +101,10 @@ async def cancel_job(db: Db, job_id: UUID, *, running: bool) -> str:
 
 
 async def retry_job(db: Db, job_id: UUID) -> str:
-    """Make a job PENDING. Returns RETRIED, NOT_FOUND, or the status that forbids it."""
+    """Make a job PENDING.
+
+    Returns RETRIED, NOT_FOUND, QUEUE_DELETED, or the status that forbids it.
+    """
     return str(await db.fetchval(_RETRY, job_id))
 
 

@@ -106,6 +106,10 @@ class Jobs:
 def _refused(job_id: UUID, answer: str, done: str) -> NotFound | FailedPrecondition:
     if answer == "NOT_FOUND":
         return NotFound("job", str(job_id))
+    if answer == "QUEUE_DELETED":
+        return FailedPrecondition(
+            f"the queue of job {job_id} was deleted, so it cannot be {done}", reason=answer
+        )
     return FailedPrecondition(
         f"job {job_id} is {answer} and cannot be {done}", reason=f"JOB_{answer}"
     )

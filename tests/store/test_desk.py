@@ -87,6 +87,18 @@ async def test_cancel_retry_and_delete_say_what_they_did(desk: Desk, db: Connect
     assert len(await db.fetch("SELECT FROM jobqueue.job_event_log")) == 7
 
 
+async def test_a_job_of_a_deleted_queue_is_not_retried(desk: Desk, db: Connection) -> None:
+    await add_queue(db)
+    (job_id,) = await submit(db)
+    await desk.jobs.cancel(job_id, running=False)
+    await desk.queues.delete("q", force=False)
+    await desk.queues.create("q", PolicyChange({}))
+    with pytest.raises(FailedPrecondition) as caught:
+        await desk.jobs.retry(job_id)
+    assert caught.value.reason == "QUEUE_DELETED"
+    assert await status(db, job_id) == "DEAD_LETTERED"
+
+
 async def test_pages_follow_their_tokens_to_the_end(desk: Desk, db: Connection) -> None:
     await add_queue(db)
     ids = await submit(db, 7)

@@ -61,8 +61,8 @@ BEGIN
 END $$;
 
 -- RETRIED: it may be claimed again, with its counters at zero; a dead-lettered job begins a new
--- life (attempt 0) and its TTL counts from now. Otherwise the status that does not allow it, or
--- NOT_FOUND.
+-- life (attempt 0) and its TTL counts from now. Otherwise the status that does not allow it,
+-- QUEUE_DELETED (nobody would ever claim it there), or NOT_FOUND.
 CREATE FUNCTION jobqueue.retry_job(p_job_id uuid) RETURNS text
 LANGUAGE plpgsql SET lock_timeout = '2s' AS $$
 DECLARE
@@ -76,12 +76,16 @@ BEGIN
     SELECT id INTO job FROM jobqueue.jobs WHERE job_id = p_job_id;
     IF job IS NULL THEN RETURN 'NOT_FOUND'; END IF;
     FOR pass IN 1..50 LOOP
-        WITH s AS (
-            DELETE FROM jobqueue.scheduled WHERE id = job AND failed
-            RETURNING id, queue_id, seq, attempt, 'FAILED'::jobqueue.job_state AS was
+        WITH live AS (
+            SELECT queue_id FROM jobqueue.queues WHERE deleted_at IS NULL
+        ), s AS (
+            DELETE FROM jobqueue.scheduled o USING live
+            WHERE o.id = job AND o.failed AND o.queue_id = live.queue_id
+            RETURNING o.id, o.queue_id, o.seq, o.attempt, 'FAILED'::jobqueue.job_state AS was
         ), d AS (
-            DELETE FROM jobqueue.finished WHERE id = job AND dead
-            RETURNING id, queue_id, seq, 0 AS attempt, 'DEAD_LETTERED'::jobqueue.job_state
+            DELETE FROM jobqueue.finished o USING live
+            WHERE o.id = job AND o.dead AND o.queue_id = live.queue_id
+            RETURNING o.id, o.queue_id, o.seq, 0 AS attempt, 'DEAD_LETTERED'::jobqueue.job_state
         ), u AS (
             SELECT id, queue_id, seq, attempt, was FROM s UNION ALL SELECT * FROM d
         ), r AS (
@@ -100,6 +104,10 @@ BEGIN
         SELECT status INTO found_status FROM jobqueue.job_status v WHERE v.job_id = p_job_id;
         IF found_status IS NULL THEN RETURN 'NOT_FOUND'; END IF;
         IF found_status NOT IN ('FAILED', 'DEAD_LETTERED') THEN RETURN found_status; END IF;
+        IF EXISTS (SELECT FROM jobqueue.jobs j JOIN jobqueue.queues q USING (queue_id)
+                   WHERE j.id = job AND q.deleted_at IS NOT NULL) THEN
+            RETURN 'QUEUE_DELETED';
+        END IF;
     END LOOP;
     RAISE EXCEPTION 'job % keeps moving', p_job_id USING ERRCODE = '40001';
 END $$;

@@ -1,4 +1,4 @@
--- Makes a FAILED or DEAD_LETTERED job PENDING; see the function. Answers RETRIED, NOT_FOUND or
--- the status that does not allow it.
+-- Makes a FAILED or DEAD_LETTERED job PENDING; see the function. Answers RETRIED, NOT_FOUND,
+-- QUEUE_DELETED or the status that does not allow it.
 -- $1 job id uuid
 SELECT jobqueue.retry_job($1::uuid);
