@@ -42,9 +42,13 @@ CLAIM_FLIGHT_S = 5.0
 """A lease is a stranger only when its claim was sent at least this long ago."""
 
 _CANCEL_INTERVAL_S = 1.0
-_RECONCILE_INTERVAL_S = 30.0
+_RECONCILE_INTERVAL_S = 600.0
+_RECONCILE_AGAIN_S = 30.0
 _RECONCILE_SHARE = 600
-"""Listing a worker's leases reads the whole table; it may take 1/600 of the time."""
+"""Listing a worker's leases reads the whole table; it may take 1/600 of the time.
+
+It is done when there is reason to: a claim or a connection was cut off. The long interval is only
+a backstop, because a lease that nobody knows is renewed by nobody and soon expires."""
 
 
 class Presence(Service):
@@ -179,7 +183,7 @@ class Reconciler(Service):
 
     def __init__(self, hot: HotConnection, book: Book, presence: Presence, tell: Tell) -> None:
         super().__init__(
-            "keeper-reconcile", interval_s=_RECONCILE_INTERVAL_S, bound_s=20 * _RECONCILE_INTERVAL_S
+            "keeper-reconcile", interval_s=_RECONCILE_INTERVAL_S, bound_s=2 * _RECONCILE_INTERVAL_S
         )
         self._hot = hot
         self._book = book
@@ -188,7 +192,10 @@ class Reconciler(Service):
         self._asked: dict[Lease, HeldLease] = {}
 
     async def turn(self) -> float | None:
-        """Ask the worker about leases in its name that it did not tell us to renew."""
+        """Ask the worker about leases in its name that it did not tell us to renew.
+
+        While there are some, look again soon: it may not know yet what a claim in flight brings.
+        """
         worker = self._presence.worker
         if worker is None:
             return None
@@ -201,6 +208,7 @@ class Reconciler(Service):
         self._asked = {lease: by_lease[lease] for lease in self._book.strangers(by_lease)}
         if self._asked:
             self._tell(Unknown(tuple(self._asked)))
+            return _RECONCILE_AGAIN_S
         return max(_RECONCILE_INTERVAL_S, _RECONCILE_SHARE * cost_s)
 
     async def hand_back(self, leases: Sequence[Lease]) -> None:

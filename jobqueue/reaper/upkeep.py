@@ -11,6 +11,7 @@ from jobqueue.store.queues import cancel_queue_jobs
 from jobqueue.store.upkeep import (
     drop_partitions,
     ensure_partitions,
+    forget_kept_events,
     lock_event_upkeep,
     prune_jobs,
     prune_minutes,
@@ -112,6 +113,7 @@ class EventRetention(Duty):
         steps: tuple[Callable[[Connection], Awaitable[object]], ...] = (
             seal_partitions,
             lambda c: drop_partitions(c, self._retention_s),
+            forget_kept_events,
             lambda c: prune_minutes(c, _MINUTES_KEPT_S),
             lambda c: prune_worker_names(c, 2 * self._retention_s),
         )

@@ -13,6 +13,7 @@ _LOCK_EVENTS = statement("lock_event_upkeep")
 _SEAL_PARTITIONS = statement("seal_partitions")
 _OLD_PARTITIONS = statement("list_old_partitions")
 _KEEP_EVENTS = statement("keep_events")
+_FORGET_KEPT = statement("forget_kept_events")
 _LOCK_STATS = statement("lock_stats_cursor")
 _ROLL_STATS = statement("roll_stats")
 _RECOUNT_STATS = statement("recount_stats")
@@ -77,18 +78,30 @@ async def seal_partitions(db: Db) -> int:
 async def drop_partitions(connection: Connection, retention_s: float) -> list[str]:
     """Drop partitions of events older than ``retention_s`` that every consumer has passed.
 
-    The events of jobs that still exist are kept first. Detaching does not stop writers, but
-    needs a connection outside any transaction. An interrupted run goes on at the next call.
-    Returns their names.
+    The events of jobs that still exist are kept before, so that no reader misses one. Detaching
+    does not stop writers, but needs a connection outside any transaction. An interrupted run goes
+    on at the next call. Returns their names.
     """
     found = await connection.fetch(_OLD_PARTITIONS, retention_s)
     for row in found:
         if row["attached"]:
+            await connection.fetchval(_KEEP_EVENTS, row["name"])
             await connection.execute(row["detach"])
         async with connection.transaction():
             await connection.fetchval(_KEEP_EVENTS, row["name"])
             await connection.execute(row["drop"])
     return [row["name"] for row in found]
+
+
+async def forget_kept_events(db: Db, page_jobs: int = 10_000) -> int:
+    """Remove kept events of jobs that are gone, a page of jobs at a time; return how many."""
+    forgotten = 0
+    after: int | None = 0
+    while after is not None:
+        row = await db.fetchrow(_FORGET_KEPT, after, page_jobs)
+        assert row is not None, "the function returns one row"
+        forgotten, after = forgotten + row["forgotten"], row["upto"]
+    return forgotten
 
 
 async def roll_stats(connection: Connection) -> int | None:

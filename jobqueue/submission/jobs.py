@@ -5,10 +5,11 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from uuid import UUID
 
 from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage
+from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.errors import FailedPrecondition, FieldViolation, InvalidArgument, NotFound
 from jobqueue.store import jobs as store
 from jobqueue.store.faults import retrying
@@ -60,7 +61,11 @@ class Jobs:
         Raises NotFound; FailedPrecondition when it is finished, or runs and that was not asked
         for; Aborted when a transaction holds it.
         """
-        answer = await retrying(lambda: store.cancel_job(self._pool, job_id, running=running))
+        answer, repeated = await _moved(
+            lambda: store.cancel_job(self._pool, job_id, running=running)
+        )
+        if repeated and await self._is(job_id, JobStatus.DEAD_LETTERED, Reason.CANCELLED):
+            return CancelOutcome.CANCELLED
         match answer:
             case "CANCELLED":
                 return CancelOutcome.CANCELLED
@@ -73,8 +78,11 @@ class Jobs:
 
         Raises NotFound, FailedPrecondition, Aborted.
         """
-        answer = await retrying(lambda: store.retry_job(self._pool, job_id))
-        if answer != "RETRIED":
+        answer, repeated = await _moved(lambda: store.retry_job(self._pool, job_id))
+        done = answer == "RETRIED" or (
+            repeated and await self._is(job_id, JobStatus.PENDING, Reason.OPERATOR_RETRY)
+        )
+        if not done:
             raise _refused(job_id, answer, "retried")
         job = await self.get(job_id)
         self._announce([job.queue])
@@ -85,9 +93,14 @@ class Jobs:
 
         Raises NotFound, FailedPrecondition, Aborted.
         """
-        answer = await retrying(lambda: store.delete_job(self._pool, job_id))
-        if answer != "DELETED":
+        answer, repeated = await _moved(lambda: store.delete_job(self._pool, job_id))
+        if answer != "DELETED" and not (repeated and answer == "NOT_FOUND"):
             raise _refused(job_id, answer, "deleted")
+
+    async def _is(self, job_id: UUID, status: JobStatus, reason: Reason) -> bool:
+        """Tell whether a job is where a move that had no answer would have brought it."""
+        job = await retrying(lambda: store.get_job(self._pool, job_id))
+        return job is not None and (job.status, job.reason) == (status, reason)
 
     async def watch(self, job_id: UUID) -> AsyncIterator[Job]:
         """Yield the job now and after every change seen, until it is terminal. Raises NotFound."""
@@ -101,6 +114,23 @@ class Jobs:
                 continue
             await asyncio.sleep(pause)
             pause = min(pause * 2, WATCH_LAST_S)
+
+
+async def _moved(move: Callable[[], Awaitable[str]]) -> tuple[str, bool]:
+    """Return the answer to a move, and whether it was asked for again.
+
+    A move whose connection was cut may have been done, and then refuses to be done twice: the
+    caller must look before it takes such an answer for a refusal.
+    """
+    asked = 0
+
+    async def ask() -> str:
+        nonlocal asked
+        asked += 1
+        return await move()
+
+    answer = await retrying(ask)
+    return answer, asked > 1
 
 
 def _refused(job_id: UUID, answer: str, done: str) -> NotFound | FailedPrecondition:

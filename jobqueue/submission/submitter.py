@@ -2,17 +2,22 @@
 
 Two lanes: a keyless item can wait for no row, a keyed one may wait for an application's
 transaction that holds its key, and must not hold up the others. An item whose flush failed is
-tried again alone, so that only the one at fault fails. Explicit batches are never merged with
-strangers: they are all or none.
+tried again alone, so that only the one at fault fails. However many callers wait for one held
+key, one of them asks for it at a time, and none keeps a connection while it waits. Explicit
+batches are never merged with strangers: they are all or none.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
+from weakref import WeakValueDictionary
 
 from jobqueue.domain.content import derived_job_id
 from jobqueue.domain.job import JobSpec, Submitted
 from jobqueue.domain.limits import Limits, check, check_batch, spec_faults
 from jobqueue.errors import (
+    Aborted,
     AlreadyExists,
     FieldViolation,
     InvalidArgument,
@@ -23,11 +28,14 @@ from jobqueue.errors import (
 from jobqueue.runtime.batcher import Batcher
 from jobqueue.store.faults import rejected_item, retrying
 from jobqueue.store.jobs import Stored, submit_jobs
-from jobqueue.store.pool import Db, Pool, limit_lock_waits
+from jobqueue.store.pool import Connection, Db, Pool, limit_lock_waits
 
 MAX_FLUSH = 500
 KEYED_LOCK_WAIT_S = 0.05
-"""A joined flush gives up on a held key this soon; its items then wait alone."""
+"""A statement gives up on a held key this soon, so that no connection waits with the caller."""
+
+_HELD_FIRST_S, _HELD_LAST_S = 0.02, 0.5
+"""A held key is asked for again after this long: soon at first, then less often."""
 
 Item = tuple[UUID, JobSpec]
 Announce = Callable[[Iterable[str]], None]
@@ -44,6 +52,8 @@ class Submitter:
         self._announce = announce
         self._keyless = Batcher(self._flush_keyless, MAX_FLUSH)
         self._keyed = Batcher(self._flush_keyed, MAX_FLUSH)
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._lone = asyncio.Semaphore(max(pool.get_max_size() // 2, 1))
 
     async def submit(self, spec: JobSpec, request_id: str = "") -> Submitted:
         """Store one job and return its id.
@@ -57,7 +67,7 @@ class Submitter:
         lane = self._keyless if spec.idempotency_key is None else self._keyed
         stored = await lane.submit(item)
         if stored is None:
-            (stored,) = await self._store_alone(item)
+            stored = await self._store_alone(item)
         if stored.outcome not in _ACCEPTED:
             raise _refusal(stored.outcome, spec, at="job")
         self._announce_due([item])
@@ -70,7 +80,10 @@ class Submitter:
         """
         check_batch(specs, self._limits)
         items = [_identified(spec, request_id, i) for i, spec in enumerate(specs)]
-        stored = await retrying(lambda: self._store_batch(items))
+        if any(spec.idempotency_key is not None for spec in specs):
+            stored = await self._until_free(lambda: self._store_batch_keyed(items))
+        else:
+            stored = await retrying(lambda: self._store_batch(self._pool, items))
         self._announce_due(items)
         return [_submitted(answer) for answer in stored]
 
@@ -79,9 +92,13 @@ class Submitter:
         await self._keyless.drain()
         await self._keyed.drain()
 
-    async def _store_batch(self, items: Sequence[Item]) -> list[Stored]:
+    async def _store_batch_keyed(self, items: Sequence[Item]) -> list[Stored]:
+        async with self._impatient() as connection:
+            return await self._store_batch(connection, items)
+
+    async def _store_batch(self, db: Db, items: Sequence[Item]) -> list[Stored]:
         try:
-            return await self._store(self._pool, items, atomic=True)
+            return await self._store(db, items, atomic=True)
         except Exception as error:
             rejected = rejected_item(error)
             if rejected is None:
@@ -89,8 +106,27 @@ class Submitter:
             index, outcome = rejected
             raise _refusal(outcome, items[index][1], at=f"jobs[{index}]") from error
 
-    async def _store_alone(self, item: Item) -> list[Stored]:
-        return await retrying(lambda: self._store(self._pool, [item], atomic=False))
+    async def _store_alone(self, item: Item) -> Stored:
+        """Store one item for as long as its caller waits; a cancelled caller ends it."""
+        _, spec = item
+        key = (spec.tenant, spec.idempotency_key or str(item[0]))
+        turn = self._turns.setdefault(key, asyncio.Lock())
+        async with turn:
+            (stored,) = await self._until_free(lambda: self._store_keyed([item]))
+        return stored
+
+    async def _until_free(self, store: Store) -> list[Stored]:
+        """Store again and again while a transaction holds a key; at most half the pool does."""
+        pause_s = _HELD_FIRST_S
+        while True:
+            try:
+                async with self._lone:
+                    return await retrying(store)
+            except Aborted as error:
+                if error.reason != "LOCKED":
+                    raise
+            await asyncio.sleep(pause_s)
+            pause_s = min(2 * pause_s, _HELD_LAST_S)
 
     async def _flush_keyless(self, items: Sequence[Item]) -> Sequence[Stored | None]:
         return await self._flush(lambda: self._store(self._pool, items, atomic=False), len(items))
@@ -108,9 +144,15 @@ class Submitter:
             return [None] * count
 
     async def _store_keyed(self, items: Sequence[Item]) -> list[Stored]:
+        async with self._impatient() as connection:
+            return await self._store(connection, items, atomic=False)
+
+    @asynccontextmanager
+    async def _impatient(self) -> AsyncIterator[Connection]:
+        """Lend a transaction in which no lock is waited for long."""
         async with self._pool.acquire() as connection, connection.transaction():
             await limit_lock_waits(connection, KEYED_LOCK_WAIT_S)
-            return await self._store(connection, items, atomic=False)
+            yield connection
 
     async def _store(self, db: Db, items: Sequence[Item], *, atomic: bool) -> list[Stored]:
         return await submit_jobs(db, items, atomic=atomic, horizon_s=self._limits.delay_s)

@@ -6,11 +6,12 @@ import asyncpg
 import pytest
 
 from jobqueue.domain.outcome import Refused
-from jobqueue.store.jobs import get_job, list_job_events
+from jobqueue.store.jobs import delete_job, get_job, list_job_events
 from jobqueue.store.pool import Connection
 from jobqueue.store.upkeep import (
     drop_partitions,
     ensure_partitions,
+    forget_kept_events,
     prune_jobs,
     roll_stats,
     seal_partitions,
@@ -162,3 +163,65 @@ async def test_a_run_cut_off_after_detaching_is_finished_by_the_next(db: Connect
     await db.execute(f"ALTER TABLE jobqueue.job_events DETACH PARTITION jobqueue.{OLD}")
     assert await drop_partitions(db, YEAR_S) == [OLD]
     assert await path(db, dead) == whole
+
+
+async def kept(db: Connection) -> int:
+    return int(await db.fetchval("SELECT count(*) FROM jobqueue.job_events_kept"))
+
+
+async def test_no_event_is_missing_or_told_twice_while_its_partition_is_dropped(
+    db: Connection, another: Connect
+) -> None:
+    await add_queue(db)
+    (dead,) = await submit(db)
+    await settle(db, await claim_one(db), Refused("never"))
+    whole = await path(db, dead)
+    await age_everything(db)
+    slow, upkeep = await another(), await another()
+    held = slow.transaction()
+    await held.start()
+    await slow.fetch("SELECT FROM jobqueue.job_events")
+    dropping = asyncio.create_task(drop_partitions(upkeep, YEAR_S))
+    await eventually(lambda: detach_is_pending(db))
+    assert await path(db, dead) == await path(slow, dead) == whole
+    assert len(await list_job_events(db, dead)) == len(whole)
+    await held.commit()
+    assert await dropping == [OLD]
+    assert await path(db, dead) == whole
+
+
+async def test_kept_events_go_with_their_job_once_every_consumer_has_passed(
+    db: Connection,
+) -> None:
+    await add_queue(db)
+    ids = await submit(db, 3)
+    for job in [await claim_one(db) for _ in ids]:
+        await settle(db, job, Refused("never"))
+    await age_everything(db)
+    await drop_partitions(db, YEAR_S)
+    assert await kept(db) == 15
+    await delete_job(db, ids[0])
+    await delete_job(db, ids[2])
+    since = await db.fetchval("SELECT since FROM jobqueue.event_cursors")
+    await db.execute("UPDATE jobqueue.event_cursors SET since = '2020-01-01'")
+    assert await forget_kept_events(db) == 0
+    await db.execute("UPDATE jobqueue.event_cursors SET since = $1", since)
+    assert await forget_kept_events(db, page_jobs=1) == 10
+    assert await kept(db) == 5
+    assert len(await path(db, ids[1])) == 5
+    assert await forget_kept_events(db) == 0
+
+
+async def test_kept_events_are_guarded_again_after_some_were_forgotten(db: Connection) -> None:
+    await add_queue(db)
+    ids = await submit(db, 2)
+    for job in [await claim_one(db) for _ in ids]:
+        await settle(db, job, Refused("never"))
+    await age_everything(db)
+    await drop_partitions(db, YEAR_S)
+    await delete_job(db, ids[0])
+    assert await forget_kept_events(db) == 5
+    await db.execute("SET session_replication_role = replica")
+    with pytest.raises(asyncpg.RestrictViolationError):
+        await db.execute("DELETE FROM jobqueue.job_events_kept")
+    await db.execute("RESET session_replication_role")

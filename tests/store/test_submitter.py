@@ -9,7 +9,7 @@ import pytest_asyncio
 
 from jobqueue.domain.limits import Limits
 from jobqueue.errors import AlreadyExists, InvalidArgument, NotFound
-from jobqueue.store.pool import Connection, Pool
+from jobqueue.store.pool import Connection, Pool, create_pool
 from jobqueue.submission.submitter import Submitter
 from tests.store.conftest import Connect
 from tests.support.store import add_queue, spec, store
@@ -94,6 +94,36 @@ async def test_a_held_key_hangs_only_who_asks_for_it(
     assert not waiting.done()
     await held.commit()
     assert (await waiting).existing
+
+
+async def test_many_callers_that_wait_for_one_held_key_leave_the_pool_to_others(
+    db: Connection, database: str, another: Connect
+) -> None:
+    await add_queue(db)
+    holder = await another()
+    small = await create_pool(database, size=2)
+    one = Submitter(small, Limits(), Announced())
+    held = holder.transaction()
+    await held.start()
+    await store(holder, [spec(idempotency_key="held")])
+    same = spec(idempotency_key="held")
+    waiting = asyncio.gather(*[one.submit(same) for _ in range(30)])
+    batches = asyncio.gather(*[one.submit_many([same]) for _ in range(5)])
+    try:
+        async with asyncio.timeout(30):
+            for n in range(10):
+                await one.submit(spec(idempotency_key=f"free-{n}"))
+                await one.submit_many([spec(idempotency_key=f"batch-{n}"), spec()])
+                assert await small.fetchval("SELECT 1") == 1
+        assert not waiting.done()
+        assert not batches.done()
+    finally:
+        await held.commit()
+    async with asyncio.timeout(60):
+        answers = [*await waiting, *[answer for (answer,) in await batches]]
+    assert len({answer.job_id for answer in answers}) == 1
+    await one.close()
+    await small.close()
 
 
 async def test_a_repeated_request_gives_the_same_jobs(submitter: Submitter, db: Connection) -> None:

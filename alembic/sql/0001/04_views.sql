@@ -38,7 +38,10 @@ FROM (
     UNION ALL
     SELECT eid, xid, job, at, token, queue_id, seq, from_status, to_status, reason, attempt,
            worker_id, duration_ms, detail
-    FROM jobqueue.job_events_kept
+    FROM jobqueue.job_events_kept k
+    -- While a partition is being dropped its kept events are in both.
+    WHERE NOT EXISTS (SELECT FROM jobqueue.job_events o
+                      WHERE o.job = k.job AND o.seq = k.seq AND o.at = k.at)
 ) e
 JOIN jobqueue.queues q ON q.queue_id = e.queue_id
 LEFT JOIN jobqueue.jobs j ON j.id = e.job

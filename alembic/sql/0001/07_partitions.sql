@@ -1,4 +1,5 @@
--- Keeps the events of jobs that still exist, before their detached partition is dropped.
+-- Keeps the events of jobs that still exist, before their partition is detached and once more
+-- before it is dropped: so no reader ever misses one. Until it is detached they are in both tables.
 CREATE FUNCTION jobqueue.keep_events(p_partition text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     kept bigint;
@@ -12,6 +13,31 @@ BEGIN
         ON CONFLICT (job, seq) DO NOTHING', p_partition);
     GET DIAGNOSTICS kept = ROW_COUNT;
     RETURN kept;
+END $$;
+
+-- Removes kept events of jobs that are gone, once every consumer has passed them: their partition
+-- is gone too. Looks at those of at most p_jobs jobs after job p_after; returns the last of these
+-- (NULL: there are no more) and how many events went. Only the owner of the table can do this, and
+-- the guard is off for nobody else: ALTER TABLE keeps all other writers out until the commit.
+CREATE FUNCTION jobqueue.forget_kept_events(p_after bigint, p_jobs int)
+RETURNS TABLE (upto bigint, forgotten bigint) LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
+DECLARE
+    passed timestamptz;
+    gone bigint[];
+BEGIN
+    SELECT min(since) INTO passed FROM jobqueue.event_cursors;
+    SELECT max(p.job), array_agg(p.job) FILTER (WHERE j.id IS NULL) INTO upto, gone
+    FROM (SELECT DISTINCT k.job FROM jobqueue.job_events_kept k
+          WHERE k.job > p_after ORDER BY k.job LIMIT p_jobs) p
+    LEFT JOIN jobqueue.jobs j ON j.id = p.job;
+    forgotten := 0;
+    IF gone IS NOT NULL THEN
+        ALTER TABLE jobqueue.job_events_kept DISABLE TRIGGER job_events_kept_immutable;
+        DELETE FROM jobqueue.job_events_kept WHERE job = ANY (gone) AND at < passed;
+        GET DIAGNOSTICS forgotten = ROW_COUNT;
+        ALTER TABLE jobqueue.job_events_kept ENABLE ALWAYS TRIGGER job_events_kept_immutable;
+    END IF;
+    RETURN NEXT;
 END $$;
 
 -- Indexes partitions that take no more rows, for the logs of single jobs; returns how many. The
