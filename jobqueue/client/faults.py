@@ -119,6 +119,20 @@ def _rich_status(error: grpc.RpcError) -> status_pb2.Status:
     return status_pb2.Status()
 
 
+_HANDSHAKES = {
+    "certificate has expired": "the server's certificate has expired",
+    "CERTIFICATE_VERIFY_FAILED": "no CA that is trusted here has signed the server's certificate",
+    "Hostname Verification": "the server's certificate is for another host name",
+    "WRONG_VERSION_NUMBER": "the server does not speak TLS",
+    "create security handshaker": "the client's certificate and key do not go together",
+    # All that a client hears when a server that wants TLS, or another certificate, hangs up.
+    "Socket closed": "it hung up at once; it may want TLS, or a client certificate that it trusts",
+}
+"""What the library says when no connection came about → what that means."""
+
+
 def _short(message: str) -> str:
-    """Return the last cause of a failed connection, without the library's preamble."""
-    return unquote(message.rpartition("last error: ")[2].removeprefix("UNKNOWN: "))
+    """Return the last cause of a failed connection, in words of ours where it is a known one."""
+    preamble, _, cause = message.rpartition("last error: ")
+    known = (words for said, words in _HANDSHAKES.items() if preamble and said in cause)
+    return next(known, unquote(cause.removeprefix("UNKNOWN: ")))

@@ -20,6 +20,7 @@ def contradictions(settings: Settings, given: AbstractSet[str]) -> Iterator[Faul
     yield from _retries(settings)
     yield from _database(settings, given)
     yield from _tls(settings)
+    yield from _auth(settings)
     yield from _kafka(settings)
     yield from _limits(settings)
     yield from _ports(settings)
@@ -92,6 +93,11 @@ def _tls(settings: Settings) -> Iterator[Fault]:
             "grpc.tls.key_path": settings.grpc.tls.key_path,
         }
         yield from _missing(needed, "is needed when grpc.tls.enabled is true")
+
+
+def _auth(settings: Settings) -> Iterator[Fault]:
+    if settings.auth.jwt_audience is not None and settings.auth.jwt_secret is None:
+        yield Fault("auth.jwt_audience", "needs auth.jwt_secret")
 
 
 def _kafka(settings: Settings) -> Iterator[Fault]:

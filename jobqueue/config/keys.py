@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+from jobqueue.config.api_keys import ApiKeys
 from jobqueue.config.model import RULE, Settings
-from jobqueue.config.rules import Rule, SecretList, SecretText
+from jobqueue.config.rules import Rule, SecretText
 
 
 def _walk(section: type[Any], prefix: str) -> Iterator[tuple[str, Rule[Any]]]:
@@ -31,7 +32,7 @@ VARIABLES: Mapping[str, str] = {variable_of(key): key for key in RULES}
 SECTIONS = frozenset(key[:end] for key in RULES for end, char in enumerate(key) if char == ".")
 """Every prefix that is not a setting itself, such as `kafka` and `kafka.sasl`."""
 
-SECRETS = frozenset(key for key, rule in RULES.items() if isinstance(rule, SecretText | SecretList))
+SECRETS = frozenset(key for key, rule in RULES.items() if isinstance(rule, SecretText | ApiKeys))
 """Keys whose values are never shown."""
 
 

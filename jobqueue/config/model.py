@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TypeVar
 
+from jobqueue.config.api_keys import ApiKey, ApiKeys
 from jobqueue.config.rules import (
     Address,
     Choice,
@@ -17,7 +18,6 @@ from jobqueue.config.rules import (
     Integer,
     Number,
     Rule,
-    SecretList,
     SecretText,
     Text,
     TextList,
@@ -207,8 +207,10 @@ class ServerSettings:
 class AuthSettings:
     """Who may call. Without keys and secret, everyone who can connect."""
 
-    api_keys: tuple[Secret, ...] = _setting((), SecretList())
-    jwt_secret: Secret | None = _setting(None, SecretText())
+    api_keys: tuple[ApiKey, ...] = _setting((), ApiKeys())
+    # HS256 is as strong as the shorter of its hash and its key.
+    jwt_secret: Secret | None = _setting(None, SecretText(least_bytes=32))
+    jwt_audience: str | None = _setting(None, Text())
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,26 +128,17 @@ class TextList:
 
 @dataclass(frozen=True, slots=True)
 class SecretText:
-    """Like Text, but neither the value nor a refusal shows it."""
+    """Text of some length; neither the value nor a refusal shows it."""
+
+    least_bytes: int = 1
 
     def read(self, raw: object) -> Secret:
         """Accept text only."""
         if not isinstance(raw, str) or not raw:
             raise ValueError("must be text that is not empty (quote it)")
+        if len(raw.encode(errors="replace")) < self.least_bytes:
+            raise ValueError(f"must have at least {self.least_bytes} bytes")
         return Secret(raw)
-
-
-@dataclass(frozen=True, slots=True)
-class SecretList:
-    """Like TextList, but neither the values nor a refusal shows them."""
-
-    def read(self, raw: object) -> tuple[Secret, ...]:
-        """Accept a list of text, or one text that is split."""
-        try:
-            return tuple(Secret(item) for item in TextList().read(raw))
-        except ValueError:
-            # `from None`: the cause would print what was given.
-            raise ValueError("must be a list of text") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,25 +4,17 @@ One interceptor, so that no method has error handling of its own and none can fo
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, TypeAlias, cast
+from typing import Any
 
 import grpc
 from grpc_status import rpc_status
 
 from jobqueue.errors import JobQueueError
+from jobqueue.rpc.access import OPEN
 from jobqueue.rpc.faults import internal, to_status
 from jobqueue.rpc.gate import Gate
+from jobqueue.rpc.handlers import Context, Handler, MaybeHandler, behavior_of, with_behavior
 from jobqueue.runtime.log import get_logger
-
-# Messages of any method: grpc types handlers by the messages, the guard is for all of them.
-Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
-MaybeHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
-Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
-Unary: TypeAlias = Callable[[Any, Context], Awaitable[Any]]
-Stream: TypeAlias = Callable[[Any, Context], AsyncIterator[Any]]
-
-OWN_METHODS = "/jobqueue."
-"""Health and reflection answer to the last moment, by their own rules."""
 
 _log = get_logger(__name__)
 
@@ -41,15 +33,15 @@ class Guard(grpc.aio.ServerInterceptor):
         """Return the method's handler with the guard around it."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
-        if handler is None or not method.startswith(OWN_METHODS):
+        # Health answers to the last moment, by its own rules.
+        if handler is None or method.startswith(OPEN):
             return handler
         if handler.response_streaming:
             return self._streaming(handler, method)
         return self._unary(handler, method)
 
     def _unary(self, handler: Handler, method: str) -> Handler:
-        inner = handler.stream_unary if handler.request_streaming else handler.unary_unary
-        behavior = cast(Unary, inner)  # the stubs know only the threaded kind
+        behavior = behavior_of(handler)
 
         async def guarded(request: Any, context: Context) -> Any:
             try:
@@ -58,16 +50,10 @@ class Guard(grpc.aio.ServerInterceptor):
             except Exception as error:  # noqa: BLE001 - a caller must get a status for anything
                 return await _abort(context, method, error)
 
-        make = (
-            grpc.stream_unary_rpc_method_handler
-            if handler.request_streaming
-            else grpc.unary_unary_rpc_method_handler
-        )
-        return make(guarded, handler.request_deserializer, handler.response_serializer)
+        return with_behavior(handler, guarded)
 
     def _streaming(self, handler: Handler, method: str) -> Handler:
-        inner = handler.stream_stream if handler.request_streaming else handler.unary_stream
-        behavior = cast(Stream, inner)
+        behavior = behavior_of(handler)
 
         async def guarded(request: Any, context: Context) -> AsyncIterator[Any]:
             try:
@@ -77,12 +63,7 @@ class Guard(grpc.aio.ServerInterceptor):
             except Exception as error:  # noqa: BLE001 - a caller must get a status for anything
                 await _abort(context, method, error)
 
-        make = (
-            grpc.stream_stream_rpc_method_handler
-            if handler.request_streaming
-            else grpc.unary_stream_rpc_method_handler
-        )
-        return make(guarded, handler.request_deserializer, handler.response_serializer)
+        return with_behavior(handler, guarded)
 
 
 async def _abort(context: Context, method: str, error: Exception) -> None:

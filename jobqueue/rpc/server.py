@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -12,7 +13,9 @@ from grpc_reflection.v1alpha import reflection
 from jobqueue.domain.limits import Limits
 from jobqueue.errors import Unavailable
 from jobqueue.rpc.admin_service import AdminService
+from jobqueue.rpc.auth import Authenticator
 from jobqueue.rpc.gate import Gate
+from jobqueue.rpc.gatekeeper import Gatekeeper
 from jobqueue.rpc.guard import Guard
 from jobqueue.rpc.health import DrainingHealth
 from jobqueue.rpc.job_service import JobService
@@ -31,6 +34,17 @@ REFUSE_LIMIT_S = 1.0
 """Of the grace, at most this goes to refusing calls: some callers never stop trying."""
 
 
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """Who gets in. None: plaintext, and everyone who can connect."""
+
+    credentials: grpc.ServerCredentials | None = None
+    authenticator: Authenticator | None = None
+
+
+UNPROTECTED = Protection()
+
+
 class RpcServer:
     """Serves the two services on ``port`` (0: any free one) of ``host``.
 
@@ -45,11 +59,15 @@ class RpcServer:
         *,
         port: int,
         host: str = ALL_INTERFACES,
+        protection: Protection = UNPROTECTED,
     ) -> None:
         self._gate = Gate()
         self._health = DrainingHealth(self._gate)
         self._address = f"{host}:{port}"
-        self._server = grpc.aio.server(interceptors=[Guard(self._gate)], options=_options(limits))
+        self._credentials = protection.credentials
+        self._server = grpc.aio.server(
+            interceptors=_interceptors(self._gate, protection), options=_options(limits)
+        )
         add_JobServiceServicer_to_server(jobs, self._server)
         add_AdminServiceServicer_to_server(admin, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
@@ -58,13 +76,18 @@ class RpcServer:
     async def start(self) -> int:
         """Begin to serve and return the port. Raises Unavailable when the port is taken."""
         try:
-            port = self._server.add_insecure_port(self._address)
+            port = self._open()
         except RuntimeError as error:
             raise Unavailable(f"cannot listen on {self._address}", reason="PORT_TAKEN") from error
         for name in ("", *SERVICES):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         await self._server.start()
         return port
+
+    def _open(self) -> int:
+        if self._credentials is None:
+            return self._server.add_insecure_port(self._address)
+        return self._server.add_secure_port(self._address, self._credentials)
 
     async def drain(self) -> None:
         """Report NOT_SERVING for good, refuse new calls, end the streams."""
@@ -89,6 +112,13 @@ class RpcServer:
                 while seen != self._gate.refused:
                     seen = self._gate.refused
                     await asyncio.sleep(QUIET_S)
+
+
+def _interceptors(gate: Gate, protection: Protection) -> Sequence[grpc.aio.ServerInterceptor]:
+    """Return them from the outside in."""
+    if protection.authenticator is None:
+        return [Guard(gate)]
+    return [Guard(gate), Gatekeeper(protection.authenticator)]
 
 
 def _names() -> Sequence[str]:

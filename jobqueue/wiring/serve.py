@@ -18,7 +18,8 @@ from jobqueue.submission.system import System
 from jobqueue.wiring.coordination import LockLog
 from jobqueue.wiring.database import DatabaseRevival, await_database, start_embedded
 from jobqueue.wiring.options import EmbeddedChoice
-from jobqueue.wiring.server import Server, refuse_what_is_not_built, unused_features
+from jobqueue.wiring.protection import Doorkeeping
+from jobqueue.wiring.server import Server, unused_features
 
 _log = get_logger(__name__)
 
@@ -63,9 +64,8 @@ async def migrate_only(
 
 
 def check_settings(settings: Settings) -> list[str]:
-    """Return a line for each feature that is off or not there yet. Raises SettingsError."""
-    refuse_what_is_not_built(settings)
-    return unused_features(settings)
+    """Return a line for each feature that may be on or off. Raises SettingsError."""
+    return [*Doorkeeping(settings).lines(), *unused_features(settings)]
 
 
 @dataclass(frozen=True, slots=True)

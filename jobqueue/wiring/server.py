@@ -8,7 +8,6 @@ from jobqueue.config.model import Settings
 from jobqueue.domain.backoff import RetryPolicy
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.queue import QueuePolicy
-from jobqueue.errors import Fault, SettingsError
 from jobqueue.reaper.duty import Duty
 from jobqueue.reaper.expirer import assignment_timeout, expirer
 from jobqueue.reaper.scheduler import Promoter, TtlExpirer
@@ -33,6 +32,7 @@ from jobqueue.submission.workers import Workers
 from jobqueue.v1 import admin_service_pb2 as admin
 from jobqueue.wiring.coordination import REAPER, SCHEDULER, Coordination
 from jobqueue.wiring.database import await_database
+from jobqueue.wiring.protection import Doorkeeping
 
 _DAY_S = 86_400.0
 _CALLS_SHARE = 0.75
@@ -45,8 +45,10 @@ class Server:
     """The control plane on one database. ``start``, then ``stop``; nothing outlives it."""
 
     def __init__(self, settings: Settings, dsn: str) -> None:
+        """Read the certificates, if any. Raises SettingsError when they cannot be served."""
         self._settings = settings
         self._dsn = dsn
+        self._door = Doorkeeping(settings)
         self._parts: _Parts | None = None
 
     async def start(self) -> int:
@@ -66,7 +68,7 @@ class Server:
         )
         try:
             cluster = await System(pool).identity()
-            self._parts = _Parts(self._settings, self._dsn, pool, cluster)
+            self._parts = _Parts(self._settings, self._dsn, pool, cluster, self._door)
             return await self._parts.start()
         except BaseException:
             await self.stop(grace_s=0.0)
@@ -85,7 +87,9 @@ class Server:
 class _Parts:
     """What lives between start and stop."""
 
-    def __init__(self, settings: Settings, dsn: str, pool: Pool, cluster: str) -> None:
+    def __init__(
+        self, settings: Settings, dsn: str, pool: Pool, cluster: str, door: Doorkeeping
+    ) -> None:
         db, limits = settings.db, Limits(**asdict(settings.limits))
         self._pool = pool
         announcer = Announcer(
@@ -93,7 +97,7 @@ class _Parts:
         )
         self._coordination = Coordination(settings.redis, cluster)
         duties = _duties(settings, pool, self._coordination)
-        self._loops = Group([announcer, *self._coordination.locks, *duties])
+        self._loops = Group([announcer, *self._coordination.locks, *duties, *door.loops])
         self._submitter = Submitter(pool, limits, announcer.announce)
         self._queues = Queues(pool, limits, _defaults(settings), announcer.announce)
         facts = ServerFacts(version(), commit(), self._loops.services, self._helpers)
@@ -102,6 +106,7 @@ class _Parts:
             AdminService(self._queues, Workers(pool), System(pool), Doctor(pool), limits, facts),
             limits,
             port=settings.grpc.port,
+            protection=door.protection,
         )
 
     async def start(self) -> int:
@@ -191,22 +196,6 @@ def _defaults(settings: Settings) -> QueuePolicy:
     retry = settings.retry
     backoff = RetryPolicy(retry.base_delay_s, retry.max_delay_s, retry.multiplier)
     return QueuePolicy(max_retries=retry.max_retries, retry=backoff)
-
-
-def refuse_what_is_not_built(settings: Settings) -> None:
-    """Raise SettingsError when protection is asked for that this version does not give.
-
-    A server that was told to be safe and is not would be worse than none.
-    """
-    faults = []
-    if settings.grpc.tls.enabled:
-        faults.append(Fault("grpc.tls.enabled", "this version cannot serve TLS"))
-    if settings.auth.api_keys:
-        faults.append(Fault("auth.api_keys", "this version cannot check API keys"))
-    if settings.auth.jwt_secret:
-        faults.append(Fault("auth.jwt_secret", "this version cannot check tokens"))
-    if faults:
-        raise SettingsError(faults)
 
 
 def unused_features(settings: Settings) -> list[str]:

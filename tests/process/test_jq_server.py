@@ -94,18 +94,6 @@ def test_a_wrong_command_line_ends_with_2(args: tuple[str, ...]) -> None:
     assert run(*args).returncode == 2
 
 
-@pytest.mark.parametrize(
-    ("key", "env"),
-    [
-        ("auth.api_keys", {"JQ_AUTH_API_KEYS": "k"}),
-        ("auth.jwt_secret", {"JQ_AUTH_JWT_SECRET": "s"}),
-    ],
-)
-def test_protection_that_is_not_built_is_not_pretended(key: str, env: dict[str, str]) -> None:
-    ended = run("--dry-run", **env)
-    assert (ended.returncode, key in ended.stderr) == (2, True)
-
-
 def test_a_dry_run_shows_settings_without_secrets_and_the_database(database: str) -> None:
     ended = run("--dry-run", JQ_DB_URL=database, JQ_REDIS_PASSWORD="hunter2")
     assert ended.returncode == 0

@@ -148,6 +148,6 @@ _KINDS = {
     "Text": "text",
     "TextList": "list",
     "SecretText": "secret",
-    "SecretList": "list of secrets",
+    "ApiKeys": "list of secrets",
     "Commands": "mapping",
 }

@@ -29,7 +29,7 @@ retry.max_retries=3 retry.base_delay_s=5 retry.max_delay_s=300 retry.multiplier=
 worker.heartbeat_interval_s=5 worker.shutdown_grace_period_s=60 worker.kill_grace_s=5
 worker.default_timeout_s=0 worker.stall_limit_s=300 worker.prefetch=0 worker.processes=1
 worker.allow_shell=false worker.handlers=- worker.commands=- server.shutdown_grace_period_s=30
-auth.api_keys=- auth.jwt_secret=-
+auth.api_keys=- auth.jwt_secret=- auth.jwt_audience=-
 limits.payload_bytes=1048576 limits.result_bytes=1048576 limits.error_bytes=16384
 limits.event_bytes=65536 limits.batch_jobs=10000 limits.batch_bytes=33554432
 limits.message_bytes=37748736 limits.name_length=128 limits.key_bytes=256 limits.labels=32
@@ -119,6 +119,10 @@ def test_free_ports_do_not_collide() -> None:
 def test_a_lease_longer_than_the_heartbeat_timeout_is_warned_about() -> None:
     (warning,) = load_with(JQ_LEASE_DURATION_S="31")
     assert warning.startswith("lease.duration_s (31) is longer than")
+
+
+def test_an_audience_needs_a_secret() -> None:
+    assert fault_keys({"auth.jwt_audience": "jobqueue"}) == ["auth.jwt_audience"]
 
 
 def test_certificates_without_tls_are_warned_about() -> None:

@@ -109,14 +109,14 @@ def test_a_description_shows_every_value_in_force_and_no_secret() -> None:
     env = {
         "JQ_DB_URL": "postgresql://me:hunter2@h/d",
         "JQ_REDIS_PASSWORD": "hunter2",
-        "JQ_AUTH_API_KEYS": "hunter2,hunter3",
+        "JQ_AUTH_API_KEYS": "app:submit:hunter2-hunter2-hunter2,me:work+submit:hunter3-hunter3-x",
         "JQ_WORKER_COMMANDS": '{"a": ["cat", "-"]}',
         "JQ_KAFKA_BROKERS": "k1:1,k2:2",
     }
     lines = describe(load_settings(flags={}, env=env, path=None).settings)
     assert "hunter" not in str(lines)
     assert lines["db.url"] == f"postgresql://me:{MASK}@h/d"
-    assert lines["auth.api_keys"] == f"{MASK},{MASK}"
+    assert lines["auth.api_keys"] == f"app:submit:{MASK},me:submit+work:{MASK}"
     assert lines["worker.commands"] == "a: cat -"
     assert lines["kafka.brokers"] == "k1:1,k2:2"
     assert lines["lease.duration_s"] == "30"

@@ -11,7 +11,8 @@ from jobqueue.config.load import Loaded, load_settings
 from jobqueue.config.model import Settings
 from jobqueue.errors import SettingsError
 
-PASSWORD = "hunter2-hunter2"
+# Long enough for a signing secret, and an API key where one is wanted.
+PASSWORD = "app:submit:hunter2-hunter2-hunter2"
 
 
 @pytest.fixture
@@ -221,14 +222,14 @@ def test_a_secret_in_the_file_is_used_with_a_warning_that_names_its_key(
 ) -> None:
     loaded = load(nested(key, PASSWORD), file=file)
     assert loaded.warnings == (f"{key} is a secret in a file: set it by environment instead",)
-    assert PASSWORD not in repr(loaded)
+    assert "hunter2" not in repr(loaded)
 
 
 @pytest.mark.parametrize("key", sorted(SECRETS - {"db.url"}))
 def test_a_secret_in_the_file_is_refused_in_production(key: str, file: Path) -> None:
     found = faults(nested(key, PASSWORD), file=file, env={"JQ_ENV": "Production"})
     assert list(found) == [key]
-    assert PASSWORD not in str(found)
+    assert "hunter2" not in str(found)
 
 
 @pytest.mark.parametrize("key", sorted(SECRETS - {"db.url"}))
