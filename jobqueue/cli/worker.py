@@ -22,11 +22,12 @@ from jobqueue.cli.common import (
     say_failed,
     start_logging,
 )
+from jobqueue.cli.connection import Connection, connection_options
 from jobqueue.cli.version import print_version
-from jobqueue.config.load import Loaded, load_settings
+from jobqueue.config.load import load_settings
 from jobqueue.config.model import Settings
 from jobqueue.domain.limits import MAX_CONCURRENCY
-from jobqueue.errors import JobQueueError, SettingsError
+from jobqueue.errors import InvalidArgument, JobQueueError, SettingsError
 
 _PROGRAM = "jq-worker"
 
@@ -36,7 +37,7 @@ class Flags:
     """What was given on the command line. None: not given."""
 
     config: Path | None
-    server_addr: str | None
+    connection: Connection
     worker_id: str | None
     concurrency: int
     queues: tuple[str, ...]
@@ -59,6 +60,14 @@ class Flags:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How to start: the settings, and whether the way to jobs leads through a server."""
+
+    settings: Settings
+    remote: bool
+
+
 def _names(_context: click.Context, _option: click.Parameter, text: str) -> tuple[str, ...]:
     """Return comma-separated names, each once, in the order given."""
     return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
@@ -71,7 +80,7 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> tupl
     " SIGUSR1 drains it.",
 )
 @click.option("--config", type=FILE, help="YAML file of settings.")
-@click.option("--server-addr", metavar="HOST:PORT", help="Server of remote workers; not used yet.")
+@connection_options
 @click.option("--worker-id", help="Unique name.  [default: host, process id, random suffix]")
 @click.option(
     "--concurrency",
@@ -104,18 +113,20 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> tupl
     help="Print version and commit.",
 )
 def cli(**given: Any) -> None:
-    """Claim jobs from PostgreSQL, run their handlers, record what came of them.
+    """Claim jobs, run their handlers, record what came of them.
 
-    Settings come from flags, then JQ_* variables, then --config, then defaults. A worker needs
-    db.* settings or --embedded, and something to run: handlers, worker.commands or --allow-shell.
+    Settings come from flags, then JQ_* variables, then --config, then defaults. A worker claims
+    from PostgreSQL when db.* settings or --embedded are given, else through jq-server when
+    --server-addr is. It needs something to run: handlers, worker.commands or --allow-shell.
 
     \b
     Examples:
       jq-worker --embedded --handlers myapp.jobs
       JQ_DB_PASSWORD=… jq-worker --config worker.yaml --queues mail,reports --concurrency 20
       jq-worker --embedded --allow-shell --processes 4
+      jq-worker --server-addr queue.example:50051 --tls-ca ca.pem --handlers myapp.jobs
     """  # noqa: D301 - click knows a paragraph to keep by a real \b
-    flags = Flags(**given)
+    flags = Flags(connection=Connection.taken_from(given), **given)
     if flags.data_dir is not None and not flags.embedded:
         raise click.UsageError("--data-dir needs --embedded")
     _end_quietly_while_starting()
@@ -129,30 +140,30 @@ def _start(flags: Flags) -> int:
         return _work(flags, _start_up(flags))
     except SettingsError as error:
         refuse(_PROGRAM, error)
+    except InvalidArgument as error:
+        raise click.UsageError(str(error)) from error
     except JobQueueError as error:
         say_failed(_PROGRAM, error)
         return FAILED
 
 
-def _start_up(flags: Flags) -> Settings:
+def _start_up(flags: Flags) -> Start:
     """Read settings, start to log, and say what an operator should know."""
     loaded = load_settings(flags=flags.settings(), env=os.environ, path=flags.config)
-    mode = _mode(flags, loaded)
-    start_logging(_PROGRAM, loaded.settings, (*loaded.warnings, *mode))
-    return loaded.settings
+    direct, server = flags.embedded or loaded.sets("db"), flags.connection.server_addr
+    if not direct and not server:
+        raise click.UsageError(
+            "no way to jobs: set db.* (JQ_DB_URL, JQ_DB_HOST, …), give --embedded, or name a"
+            " server with --server-addr"
+        )
+    both = ["claiming directly from PostgreSQL; --server-addr is not used"]
+    start_logging(
+        _PROGRAM, loaded.settings, (*loaded.warnings, *(both if direct and server else []))
+    )
+    return Start(loaded.settings, remote=not direct)
 
 
-def _mode(flags: Flags, loaded: Loaded) -> list[str]:
-    """Return what to say about the way to the jobs; end the program when there is none."""
-    direct = flags.embedded or loaded.sets("db")
-    server = flags.server_addr or os.environ.get("JQ_SERVER_ADDR")
-    if not direct:
-        why = "workers through --server-addr come with a later version; " if server else ""
-        raise click.UsageError(f"{why}set db.* (JQ_DB_URL, JQ_DB_HOST, …) or give --embedded")
-    return ["claiming directly from PostgreSQL; --server-addr is not used"] if server else []
-
-
-def _work(flags: Flags, settings: Settings) -> int:
+def _work(flags: Flags, start: Start) -> int:
     from jobqueue.wiring.options import EmbeddedChoice  # noqa: PLC0415 - not for --help
     from jobqueue.wiring.worker import (  # noqa: PLC0415 - loads the driver
         WorkerChoice,
@@ -162,8 +173,10 @@ def _work(flags: Flags, settings: Settings) -> int:
         work_in_processes,
     )
 
+    settings = start.settings
     embedded = EmbeddedChoice(flags.data_dir) if flags.embedded else None
-    choice = WorkerChoice(flags.worker_id, flags.queues, flags.concurrency, embedded)
+    route = flags.connection.route() if start.remote else None
+    choice = WorkerChoice(flags.worker_id, flags.queues, flags.concurrency, embedded, route)
     check_choice(choice)
     if settings.worker.processes == 1:
         return _run(work(settings, choice, build_registry(settings)))

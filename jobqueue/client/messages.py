@@ -6,7 +6,7 @@ from uuid import UUID
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from jobqueue.domain.job import Job, JobEvent, JobSpec
+from jobqueue.domain.job import Job, JobEvent, JobSpec, Progress
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.errors import FieldViolation, InvalidArgument
 from jobqueue.v1 import job_pb2
@@ -105,7 +105,15 @@ def job(message: job_pb2.Job) -> Job:
         cancel_requested=message.cancel_requested,
         labels=dict(message.labels),
         trace_context=dict(message.trace_context),
+        progress=_progress(message),
     )
+
+
+def _progress(message: job_pb2.Job) -> Progress | None:
+    if not message.HasField("progress_message"):
+        return None
+    percent = message.progress_percent if message.HasField("progress_percent") else None
+    return Progress(percent, message.progress_message)
 
 
 def event(message: job_pb2.JobEvent) -> JobEvent:

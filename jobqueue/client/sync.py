@@ -11,7 +11,6 @@ import grpc
 
 from jobqueue.client import admin_calls, calls
 from jobqueue.client.calls import MAX_PAGE, Call
-from jobqueue.client.faults import translate
 from jobqueue.client.follow import Follow
 from jobqueue.client.policy import PolicyFields
 from jobqueue.client.results import SystemStatus, Version
@@ -27,6 +26,7 @@ from jobqueue.transport import (
     Tls,
     channel_options,
     credentials,
+    translate,
 )
 from jobqueue.v1.admin_service_pb2_grpc import AdminServiceStub
 from jobqueue.v1.job_service_pb2_grpc import JobServiceStub

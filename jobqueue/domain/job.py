@@ -40,6 +40,14 @@ class Submitted:
 
 
 @dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a running attempt says it is; ``percent`` is 0 to 100. For people only."""
+
+    percent: int | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """A job as it is now. Times are timezone-aware, by the database's clock."""
 
@@ -66,6 +74,7 @@ class Job:
     idempotency_key: str | None = None
     tenant: str = ""
     cancel_requested: bool = False
+    progress: Progress | None = None  # only while it is RUNNING, and only if it said so
     labels: Mapping[str, str] = field(default_factory=dict)
     trace_context: Mapping[str, str] = field(default_factory=dict)
 

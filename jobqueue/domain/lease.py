@@ -1,9 +1,14 @@
 """A lease: the right to run one job now, held by a token that never repeats for that job."""
 
+import re
 from dataclasses import dataclass, field
+from typing import Literal
 from uuid import UUID
 
 from jobqueue.domain.backoff import RetryPolicy
+
+_NAME = re.compile(r"[0-9]{1,19}-[0-9]{1,19}", re.ASCII)
+_HIGHEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +17,29 @@ class Lease:
 
     job: int
     token: int
+
+    def __str__(self) -> str:
+        """Return the opaque name under which a remote worker knows it."""
+        return f"{self.job}-{self.token}"
+
+    @classmethod
+    def parse(cls, text: str) -> "Lease":
+        """Read what ``str`` made. Raises ValueError for anything else."""
+        if not _NAME.fullmatch(text):
+            raise ValueError(f"{text[:64]!r} is not a lease")
+        job, token = map(int, text.split("-"))
+        if max(job, token) > _HIGHEST:
+            raise ValueError(f"{text[:64]!r} is not a lease")
+        return cls(job, token)
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What a renewal found: renewed, busy (held by its own settle: ask again) or lost."""
+
+    lease: Lease
+    state: Literal["renewed", "busy", "lost"]
+    cancel_requested: bool
 
 
 @dataclass(frozen=True, slots=True)

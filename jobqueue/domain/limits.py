@@ -12,6 +12,7 @@ from typing import Any
 
 from jobqueue.domain.backoff import MAX_DELAY_S
 from jobqueue.domain.job import JobSpec
+from jobqueue.domain.worker import WorkerFacts
 from jobqueue.errors import FieldViolation, InvalidArgument
 
 KIB, MIB = 1024, 1024 * 1024
@@ -20,6 +21,10 @@ TRACE_BYTES = 512
 """What W3C Trace Context asks every party to carry of a tracestate."""
 PRIORITY_NAMES = {"critical": 9, "high": 7, "normal": 5, "low": 1}
 MAX_CONCURRENCY = 10_000
+MAX_HELD = 2 * MAX_CONCURRENCY
+"""Jobs that one remote worker holds: running, and as many prefetched."""
+MAX_NAMES = 1_000
+"""Of queues and of types that one worker serves."""
 MAX_SHARE = 1_000_000
 """The highest max_running, and the highest weight of a priority."""
 
@@ -139,6 +144,30 @@ def _map_faults(
             yield FieldViolation(field, "has an empty key")
         yield from text_faults(f"{field} key", key, max_bytes)
         yield from text_faults(f"{field}[{key!r}]", value, max_bytes)
+
+
+def worker_faults(facts: WorkerFacts, limits: Limits) -> Iterator[FieldViolation]:
+    """Yield everything wrong with what a remote worker says about itself."""
+    yield from name_faults("worker_id", facts.worker_id, limits)
+    if not facts.queues:
+        yield FieldViolation("queues", "must not be empty")
+    for field, names in (("queues", facts.queues), ("types", facts.types)):
+        if len(names) > MAX_NAMES:
+            yield FieldViolation(field, f"has more than {MAX_NAMES} entries")
+            continue
+        for i, name in enumerate(names):
+            yield from name_faults(f"{field}[{i}]", name, limits)
+    yield from number_faults("concurrency", facts.concurrency, 1, MAX_CONCURRENCY)
+    yield from number_faults("prefetch", facts.prefetch, 0, MAX_CONCURRENCY)
+    yield from number_faults("pid", facts.pid, 0, 2**31 - 1)
+    for field, text in (("hostname", facts.hostname), ("version", facts.version)):
+        yield from text_faults(field, text, limits.key_bytes)
+
+
+def count_faults(field: str, count: int) -> Iterator[FieldViolation]:
+    """Yield a fault when a call names more leases than a worker can hold."""
+    if count > MAX_HELD:
+        yield FieldViolation(field, f"has more than {MAX_HELD} entries")
 
 
 def policy_faults(fields: Mapping[str, Any], limits: Limits) -> Iterator[FieldViolation]:

@@ -23,7 +23,10 @@ class WorkerCommand(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkerFacts:
-    """What a worker registers. ``mode`` is ``direct`` or ``remote``."""
+    """What a worker registers. ``mode`` is ``direct`` or ``remote``.
+
+    It runs ``concurrency`` jobs at once and holds ``prefetch`` more ready.
+    """
 
     worker_id: str
     hostname: str
@@ -33,6 +36,7 @@ class WorkerFacts:
     concurrency: int
     mode: str
     version: str
+    prefetch: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """What a keeper does for its worker, one loop a duty.
 
-Those that speak to the database share one connection; those that must not wait for it, trust and
-stall, never touch it.
+Those that speak to where the leases live share one ``Backing``; those that must not wait for it,
+trust and stall, never touch it.
 """
 
 import os
@@ -9,9 +9,10 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 
-from jobqueue.domain.lease import Lease
+from jobqueue.domain.lease import Lease, Renewal
 from jobqueue.domain.outcome import Released, decide
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
+from jobqueue.lease.backing import Backing
 from jobqueue.lease.book import Book
 from jobqueue.lease.hot import HotConnection
 from jobqueue.lease.messages import (
@@ -26,15 +27,7 @@ from jobqueue.lease.messages import (
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
 from jobqueue.runtime.service import Service
-from jobqueue.store import workers
-from jobqueue.store.leases import (
-    HeldLease,
-    Renewal,
-    list_cancelled_leases,
-    list_leases,
-    renew_leases,
-    settle_leases,
-)
+from jobqueue.store.leases import HeldLease, list_leases, settle_leases
 
 Tell = Callable[[Message], None]
 
@@ -56,7 +49,7 @@ class Presence(Service):
 
     def __init__(
         self,
-        hot: HotConnection,
+        backing: Backing,
         facts: WorkerFacts,
         tell: Tell,
         *,
@@ -67,7 +60,7 @@ class Presence(Service):
         super().__init__("keeper-presence", interval_s=interval_s)
         self.worker = worker
         self.draining = draining
-        self._hot = hot
+        self._backing = backing
         self._facts = facts
         self._tell = tell
         self._heard = WorkerCommand.NONE
@@ -76,7 +69,7 @@ class Presence(Service):
         """Register when there is no row, else beat."""
         command = await self._beat()
         if command is None:
-            worker = await self._hot.run(lambda c: workers.register_worker(c, self._facts))
+            worker = await self._backing.register(self._facts)
             self.worker = worker
             self._tell(Registered(worker))
             return 0.0 if self.draining else None
@@ -86,12 +79,9 @@ class Presence(Service):
         return None
 
     async def _beat(self) -> WorkerCommand | None:
-        worker = self.worker
-        if worker is None:
+        if self.worker is None:
             return None
-        return await self._hot.run(
-            lambda c: workers.beat_worker(c, worker, draining=self.draining, clock_s=time.time())
-        )
+        return await self._backing.beat(self.worker, draining=self.draining)
 
 
 class Renewer(Service):
@@ -99,17 +89,16 @@ class Renewer(Service):
 
     def __init__(
         self,
-        hot: HotConnection,
+        backing: Backing,
         book: Book,
         presence: Presence,
         settings: LeaseSettings,
         tell: Tell,
     ) -> None:
         super().__init__("keeper-renewal", interval_s=settings.renew_interval_s, jitter=0.0)
-        self._hot = hot
+        self._backing = backing
         self._book = book
         self._presence = presence
-        self._lease_s = settings.lease_s
         self._tell = tell
 
     async def turn(self) -> float | None:
@@ -117,10 +106,7 @@ class Renewer(Service):
         due, worker = self._book.due(), self._presence.worker
         if due and worker is not None:
             sent_at = time.monotonic()
-            renewals = await self._hot.run(
-                lambda c: renew_leases(c, worker=worker, leases=due, lease_s=self._lease_s)
-            )
-            self._note(renewals, sent_at)
+            self._note(await self._backing.renew(worker, due), sent_at)
         return max(self._book.next_due_s(), 0.01)
 
     def _note(self, renewals: Sequence[Renewal], sent_at: float) -> None:
@@ -132,30 +118,30 @@ class Renewer(Service):
         if renewed:
             self._tell(Renewed(renewed, sent_at))
         if lost:
-            self._tell(Lost(tuple(lost), "the database gave it to somebody else or ended it"))
+            self._tell(Lost(tuple(lost), "it was given to somebody else or ended"))
         if cancelled:
             self._tell(Cancel(tuple(cancelled)))
 
 
 class CancelWatch(Service):
-    """Looks for cancel requests once a second, by primary key, while jobs run that long.
+    """Looks for cancel requests once a second while jobs run that long.
 
     A renewal brings them too; this only makes an operator's wait shorter than its interval.
     """
 
-    def __init__(self, hot: HotConnection, book: Book, tell: Tell) -> None:
+    def __init__(self, backing: Backing, book: Book, presence: Presence, tell: Tell) -> None:
         super().__init__("keeper-cancels", interval_s=_CANCEL_INTERVAL_S)
-        self._hot = hot
+        self._backing = backing
         self._book = book
+        self._presence = presence
         self._tell = tell
 
     async def turn(self) -> None:
         """Ask about the leases held for more than a second, if there are any."""
-        watched = self._book.watched()
-        if not watched:
+        watched, worker = self._book.watched(), self._presence.worker
+        if not watched or worker is None:
             return
-        found = await self._hot.run(lambda c: list_cancelled_leases(c, watched))
-        cancelled = self._book.cancelled(found)
+        cancelled = self._book.cancelled(await self._backing.cancelled(worker, watched))
         if cancelled:
             self._tell(Cancel(tuple(cancelled)))
 

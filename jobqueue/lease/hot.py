@@ -11,13 +11,23 @@ from typing import TypeVar
 
 from jobqueue.errors import Aborted, DeadlineExceeded, Unavailable
 from jobqueue.store import pool
-from jobqueue.store.faults import is_transient, translated
+from jobqueue.store.faults import TRIES, backoff_s, is_transient, translated
 from jobqueue.store.pool import Connection
 
 T = TypeVar("T")
 
 TRANSIENT = (Unavailable, DeadlineExceeded, Aborted)
 """Trying again may work; after the first two nothing is known about what a write did."""
+
+
+async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
+    """Await ``attempt()``, up to three times over transient errors. It must be safe to repeat."""
+    for number in range(1, TRIES):
+        try:
+            return await attempt()
+        except TRANSIENT:
+            await asyncio.sleep(backoff_s(number))
+    return await attempt()
 
 
 class HotConnection:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from jobqueue.domain.lease import Lease, LeasedJob
-from jobqueue.domain.outcome import Settlement
+from jobqueue.domain.outcome import Outcome
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
 
 
@@ -62,8 +62,10 @@ class Leases(Protocol):
         The others are lost, cancelled or past their TTL: they are already forgotten.
         """
 
-    async def settle(self, settlement: Settlement) -> bool:
+    async def settle(self, job: LeasedJob, outcome: Outcome) -> bool:
         """End a lease with an outcome; False: it was lost and the outcome is dropped.
+
+        What the outcome costs and where the job goes is decided where the leases live.
 
         Calls are batched. Transient errors are retried while the lease may still be held. The
         lease is renewed until the answer, and not after it.
@@ -77,6 +79,9 @@ class Leases(Protocol):
 
     async def wait_for_work(self, timeout_s: float) -> bool:
         """Wait for a hint that there may be work: True when one came, False after ``timeout_s``."""
+
+    def stop_claiming(self) -> None:
+        """There will be no claim any more: hand back what was taken ahead of one."""
 
     async def set_draining(self) -> None:
         """Show the worker as DRAINING."""

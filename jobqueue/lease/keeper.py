@@ -77,10 +77,22 @@ class Keeper(Service):
     """
 
     def __init__(
-        self, dsn: str, settings: LeaseSettings, facts: WorkerFacts, listening: Listening
+        self,
+        program: str,
+        source: str,
+        settings: LeaseSettings,
+        facts: WorkerFacts,
+        listening: Listening,
+        *,
+        worker: int | None = None,
     ) -> None:
+        """``program`` is the module to run, which knows how to reach ``source``.
+
+        ``worker`` is the worker's number when it is registered already.
+        """
         super().__init__("keeper", interval_s=_LISTEN_S)
-        self._dsn = dsn
+        self._program = program
+        self._source = source
         self._settings = settings
         self._facts = facts
         self._listening = listening
@@ -89,6 +101,8 @@ class Keeper(Service):
         self._process: Process | None = None
         self._decoder = Decoder()
         self._worker: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        if worker is not None:
+            self._worker.set_result(worker)
         self._draining = False
         self._closing = False
         self._beat_at = -math.inf
@@ -110,6 +124,10 @@ class Keeper(Service):
         """Return the job held under ``lease``, None when it is not held."""
         held = self._held.get(lease)
         return held.job if held else None
+
+    def leases(self) -> list[Lease]:
+        """Return all that are held."""
+        return list(self._held)
 
     def hold(self, jobs: Iterable[LeasedJob], proven_at: float) -> None:
         """Renew the leases of ``jobs``, won by a statement sent at ``proven_at``."""
@@ -188,7 +206,7 @@ class Keeper(Service):
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "jobqueue.lease.keeper_process",
+            self._program,
             str(os.getpid()),
             stdin=PIPE,
             stdout=PIPE,
@@ -196,7 +214,7 @@ class Keeper(Service):
             start_new_session=True,
         )
         worker = self._worker.result() if self._worker.done() else None
-        self._tell(Begin(self._dsn, self._settings, self._facts, worker, self._draining))
+        self._tell(Begin(self._source, self._settings, self._facts, worker, self._draining))
         for lease, held in self._held.items():
             self._tell(Hold((lease,), held.proven_at))
             if held.deadline < math.inf:

@@ -18,9 +18,12 @@ _HEADER = 4
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """First message to a keeper: whom it serves, and how. Never logged: it holds the password."""
+    """First message to a keeper: whom it serves, and how. Never logged: it holds secrets.
 
-    dsn: str
+    ``source`` is where the leases live, in words that the program of this keeper understands.
+    """
+
+    source: str
     settings: LeaseSettings
     facts: WorkerFacts
     worker: int | None  # known already when this keeper replaces one that died

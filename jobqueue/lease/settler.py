@@ -7,10 +7,12 @@ at once, a busy one in batches as large as its database is slow.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from jobqueue.domain.lease import Lease
-from jobqueue.domain.outcome import Settlement
+from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.domain.limits import Limits, safe_text
+from jobqueue.domain.outcome import Failed, Outcome, Released
 from jobqueue.errors import JobQueueError
 from jobqueue.lease.hot import TRANSIENT
 from jobqueue.lease.signals import SETTLE_REFUSED, SettleRefused
@@ -18,12 +20,23 @@ from jobqueue.store.faults import backoff_s
 
 MAX_BATCH = 500
 
-Flush = Callable[[Sequence[Settlement]], Awaitable[frozenset[Lease]]]
-"""Writes settlements in one transaction; returns those that took effect, now or by an earlier try
-whose answer was lost. The others had lost their lease."""
 
-Substitute = Callable[[Settlement, JobQueueError], Settlement]
-"""Returns what to record in place of an outcome that the database refuses."""
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """What came of one attempt."""
+
+    job: LeasedJob
+    outcome: Outcome
+
+    @property
+    def lease(self) -> Lease:
+        """The lease that ends."""
+        return self.job.lease
+
+
+Flush = Callable[[Sequence[Ending]], Awaitable[frozenset[Lease]]]
+"""Writes outcomes; returns the leases of those that took effect, now or by an earlier try whose
+answer was lost. The others had lost their lease. Refuses all of them or none."""
 
 
 class Ended(Protocol):
@@ -41,32 +54,29 @@ class Settler:
     no lease that could not be renewed meanwhile is held any more.
     """
 
-    def __init__(
-        self, flush: Flush, substitute: Substitute, ended: Ended, *, patience_s: float
-    ) -> None:
+    def __init__(self, flush: Flush, ended: Ended, *, patience_s: float) -> None:
         self._flush = flush
         self._ended = ended
-        self._substitute = substitute
         self._patience_s = patience_s
         self._answers: dict[Lease, asyncio.Future[bool]] = {}
-        self._gathered: list[Settlement] = []
+        self._gathered: list[Ending] = []
         self._task: asyncio.Task[None] | None = None
 
     def __contains__(self, lease: Lease) -> bool:
         """Tell whether an outcome of this lease is on its way."""
         return lease in self._answers
 
-    async def settle(self, settlement: Settlement) -> bool:
+    async def settle(self, ending: Ending) -> bool:
         """Return True when the outcome is recorded, False when the lease was lost.
 
         A second outcome for a lease whose first is still on its way gets the first one's answer.
-        Raises what the database says when it refuses even the substitute.
+        Raises what the database says when it refuses even that there was an outcome.
         """
-        answer = self._answers.get(settlement.lease)
+        answer = self._answers.get(ending.lease)
         if answer is None:
             answer = asyncio.get_running_loop().create_future()
-            self._answers[settlement.lease] = answer
-            self._gathered.append(settlement)
+            self._answers[ending.lease] = answer
+            self._gathered.append(ending)
             self._ensure_flushing()
         return await asyncio.shield(answer)
 
@@ -89,7 +99,7 @@ class Settler:
         finally:
             self._task = None
 
-    async def _settle_batch(self, batch: Sequence[Settlement]) -> None:
+    async def _settle_batch(self, batch: Sequence[Ending]) -> None:
         try:
             settled = await self._persist(batch)
         except TRANSIENT:
@@ -102,7 +112,7 @@ class Settler:
             return
         self._conclude(batch, settled)
 
-    async def _persist(self, batch: Sequence[Settlement]) -> frozenset[Lease]:
+    async def _persist(self, batch: Sequence[Ending]) -> frozenset[Lease]:
         """Flush, and flush again over transient errors until patience ends."""
         for pause in _pauses(self._patience_s):
             try:
@@ -111,7 +121,7 @@ class Settler:
                 await asyncio.sleep(pause)
         return await self._flush(batch)
 
-    async def _split(self, batch: Sequence[Settlement], error: JobQueueError) -> None:
+    async def _split(self, batch: Sequence[Ending], error: JobQueueError) -> None:
         """Halve a refused batch until the one outcome that is at fault stands alone."""
         if len(batch) == 1:
             await self._replace(batch[0], error)
@@ -120,28 +130,36 @@ class Settler:
         await self._settle_batch(batch[:middle])
         await self._settle_batch(batch[middle:])
 
-    async def _replace(self, settlement: Settlement, error: JobQueueError) -> None:
+    async def _replace(self, ending: Ending, error: JobQueueError) -> None:
         """Record that the outcome could not be recorded, rather than nothing."""
-        SETTLE_REFUSED.emit(SettleRefused(settlement.lease, error))
+        SETTLE_REFUSED.emit(SettleRefused(ending.lease, error))
         try:
-            settled = await self._persist([self._substitute(settlement, error)])
+            settled = await self._persist([_substitute(ending, error)])
         except TRANSIENT:
             settled = frozenset()
         except JobQueueError as refused:
-            self._fail([settlement], refused)
+            self._fail([ending], refused)
             return
-        self._conclude([settlement], settled)
+        self._conclude([ending], settled)
 
-    def _fail(self, batch: Sequence[Settlement], error: Exception) -> None:
-        for settlement in batch:
-            self._answers.pop(settlement.lease).set_exception(error)
-            self._ended(settlement.lease, settled=False)
+    def _fail(self, batch: Sequence[Ending], error: Exception) -> None:
+        for ending in batch:
+            self._answers.pop(ending.lease).set_exception(error)
+            self._ended(ending.lease, settled=False)
 
-    def _conclude(self, batch: Sequence[Settlement], settled: frozenset[Lease]) -> None:
-        for settlement in batch:
-            lease = settlement.lease
+    def _conclude(self, batch: Sequence[Ending], settled: frozenset[Lease]) -> None:
+        for ending in batch:
+            lease = ending.lease
             self._answers.pop(lease).set_result(lease in settled)
             self._ended(lease, settled=lease in settled)
+
+
+def _substitute(ending: Ending, error: JobQueueError) -> Ending:
+    """A job that was never started cannot fail: it goes back instead, without the words."""
+    if not ending.job.running:
+        return replace(ending, outcome=Released())
+    text = f"its outcome could not be stored: {error.__cause__ or error}"
+    return replace(ending, outcome=Failed(safe_text(text, Limits().error_bytes)))
 
 
 def _pauses(patience_s: float) -> Iterator[float]:

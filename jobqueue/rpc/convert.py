@@ -149,6 +149,8 @@ def job_message(job: Job, *, bodies: bool = True) -> job_pb2.Job:
         cancel_requested=job.cancel_requested,
         labels=job.labels,
         trace_context=job.trace_context,
+        progress_percent=job.progress.percent if job.progress else None,
+        progress_message=job.progress.message if job.progress else None,
     )
 
 

@@ -1,7 +1,7 @@
 """Open while the server takes calls; closed for good when it drains (R-4.9)."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, TypeVar
 
 from jobqueue.errors import Unavailable
@@ -48,6 +48,9 @@ class Gate:
             return
         finally:
             await _end(closed, upcoming)
+            if isinstance(stream, AsyncGenerator):
+                # It may hold what must be given back now, not when it is garbage.
+                await stream.aclose()
 
 
 class _Ended(Exception):

@@ -19,13 +19,16 @@ from jobqueue.rpc.gatekeeper import Gatekeeper
 from jobqueue.rpc.guard import Guard
 from jobqueue.rpc.health import DrainingHealth
 from jobqueue.rpc.job_service import JobService
-from jobqueue.v1 import admin_service_pb2, job_service_pb2
+from jobqueue.rpc.worker_service import WorkerService
+from jobqueue.v1 import admin_service_pb2, job_service_pb2, worker_service_pb2
 from jobqueue.v1.admin_service_pb2_grpc import add_AdminServiceServicer_to_server
 from jobqueue.v1.job_service_pb2_grpc import add_JobServiceServicer_to_server
+from jobqueue.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_server
 
 SERVICES = (
     job_service_pb2.DESCRIPTOR.services_by_name["JobService"].full_name,
     admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name,
+    worker_service_pb2.DESCRIPTOR.services_by_name["WorkerService"].full_name,
 )
 ALL_INTERFACES = "[::]"
 QUIET_S = 0.05
@@ -45,16 +48,24 @@ class Protection:
 UNPROTECTED = Protection()
 
 
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the server answers with."""
+
+    jobs: JobService
+    admin: AdminService
+    workers: WorkerService
+
+
 class RpcServer:
-    """Serves the two services on ``port`` (0: any free one) of ``host``.
+    """Serves the services on ``port`` (0: any free one) of ``host``.
 
     The life of it: ``start``, then ``drain``, then ``stop``.
     """
 
     def __init__(
         self,
-        jobs: JobService,
-        admin: AdminService,
+        services: Services,
         limits: Limits,
         *,
         port: int,
@@ -68,8 +79,9 @@ class RpcServer:
         self._server = grpc.aio.server(
             interceptors=_interceptors(self._gate, protection), options=_options(limits)
         )
-        add_JobServiceServicer_to_server(jobs, self._server)
-        add_AdminServiceServicer_to_server(admin, self._server)
+        add_JobServiceServicer_to_server(services.jobs, self._server)
+        add_AdminServiceServicer_to_server(services.admin, self._server)
+        add_WorkerServiceServicer_to_server(services.workers, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection(_names(), self._server)
 

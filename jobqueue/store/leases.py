@@ -1,10 +1,11 @@
 """Statements on leases, one function each. Only the lease room may import this."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.domain.job import Progress
+from jobqueue.domain.lease import Lease, LeasedJob, Renewal
 from jobqueue.domain.outcome import Charge, Settlement
 from jobqueue.store import rows
 from jobqueue.store.pool import Db
@@ -17,6 +18,8 @@ _START = statement("start_leases")
 _RENEW = statement("renew_leases")
 _SETTLE = statement("settle_leases")
 _LIST = statement("list_leases")
+_PROGRESS = statement("note_progress")
+_LOOK_UP = statement("look_up_leases")
 _CANCELLED = statement("list_cancelled_leases")
 _LOCK_EXPIRED = statement("lock_expired_leases")
 _LOCK_UNSTARTED = statement("lock_unstarted_leases")
@@ -54,20 +57,12 @@ class LeaseAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Renewal:
-    """What a renewal found: renewed, busy (held by its own settle: ask again) or lost."""
-
-    lease: Lease
-    state: Literal["renewed", "busy", "lost"]
-    cancel_requested: bool
-
-
-@dataclass(frozen=True, slots=True)
 class HeldLease:
     """A lease of a worker as the table has it."""
 
     lease: Lease
     charge: Charge
+    queue: str
     running: bool
 
 
@@ -175,12 +170,30 @@ async def settle_leases(
 async def list_leases(db: Db, *, worker: int, older_than_s: float) -> list[HeldLease]:
     """Return the leases of ``worker`` that were claimed more than ``older_than_s`` seconds ago."""
     found = await db.fetch(_LIST, worker, older_than_s)
-    return [HeldLease(Lease(r["job"], r["token"]), rows.charge(r), r["running"]) for r in found]
+    return [_held(row) for row in found]
+
+
+async def look_up_leases(db: Db, *, worker: int, leases: Sequence[Lease]) -> list[HeldLease]:
+    """Return those of ``leases`` that ``worker`` holds."""
+    return [_held(row) for row in await db.fetch(_LOOK_UP, *_pairs(leases), worker)]
 
 
 async def list_cancelled_leases(db: Db, leases: Sequence[Lease]) -> list[Lease]:
     """Return those of ``leases`` that an operator asked to end."""
     found = await db.fetch(_CANCELLED, *_pairs(leases))
+    return [Lease(r["job"], r["token"]) for r in found]
+
+
+async def note_progress(db: Db, *, worker: int, progress: Mapping[Lease, Progress]) -> list[Lease]:
+    """Keep how far running attempts are; return those that ``worker`` runs."""
+    words = progress.values()
+    found = await db.fetch(
+        _PROGRESS,
+        *_pairs(list(progress)),
+        [word.percent for word in words],
+        [word.message for word in words],
+        worker,
+    )
     return [Lease(r["job"], r["token"]) for r in found]
 
 
@@ -194,6 +207,11 @@ async def lock_unstarted_leases(
 ) -> list[ExpiredLease]:
     """Lock a page of jobs that are ASSIGNED for more than ``timeout_s`` seconds."""
     return [_expired(r) for r in await db.fetch(_LOCK_UNSTARTED, after, limit, timeout_s)]
+
+
+def _held(row: rows.Row) -> HeldLease:
+    lease = Lease(row["job"], row["token"])
+    return HeldLease(lease, rows.charge(row), row["queue"], row["running"])
 
 
 def _expired(row: rows.Row) -> ExpiredLease:

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 import asyncpg
 
 from jobqueue.domain.backoff import RetryPolicy
-from jobqueue.domain.job import Job, JobEvent
+from jobqueue.domain.job import Job, JobEvent, Progress
 from jobqueue.domain.lease import Counters, Lease, LeasedJob
 from jobqueue.domain.outcome import Charge
 from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
@@ -74,7 +74,13 @@ def job(row: Row) -> Job:
         tenant=row["tenant"],
         labels=text_map(row["labels"]),
         trace_context=text_map(row["trace_context"]),
+        progress=_progress(row),
     )
+
+
+def _progress(row: Row) -> Progress | None:
+    percent, message = row["progress_percent"], row["progress_message"]
+    return None if message is None else Progress(percent, message)
 
 
 _SHARED = (

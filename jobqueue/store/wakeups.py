@@ -44,9 +44,11 @@ class Listener(Service):
         *,
         connect_timeout_s: float = 3.0,
         check_interval_s: float = 30.0,
+        application_name: str = "jq-listener",
     ) -> None:
         """``callback`` runs on the loop; it must not block."""
         super().__init__("listener", interval_s=check_interval_s)
+        self._application_name = application_name
         self._dsn = dsn
         self._callback = callback
         self._connect_timeout_s = connect_timeout_s
@@ -81,11 +83,17 @@ class Listener(Service):
 
     async def _connect(self) -> Connection:
         connection = await connect(
-            self._dsn, connect_timeout_s=self._connect_timeout_s, application_name="jq-listener"
+            self._dsn,
+            connect_timeout_s=self._connect_timeout_s,
+            application_name=self._application_name,
         )
-        with translated():
-            connection.add_termination_listener(lambda _: self.wake())
-            await connection.add_listener(CHANNEL, self._heard)
+        try:
+            with translated():
+                connection.add_termination_listener(lambda _: self.wake())
+                await connection.add_listener(CHANNEL, self._heard)
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
 
     def _heard(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:

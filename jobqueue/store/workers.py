@@ -1,5 +1,7 @@
 """Statements on the registry of workers."""
 
+from dataclasses import dataclass
+
 from jobqueue.domain.worker import Worker, WorkerCommand, WorkerFacts
 from jobqueue.store import rows
 from jobqueue.store.pool import Db
@@ -8,11 +10,21 @@ from jobqueue.store.statements import statement
 _REGISTER = statement("register_worker")
 _BEAT = statement("beat_worker")
 _DEREGISTER = statement("deregister_worker")
+_GET = statement("get_worker")
 _LIST = statement("list_workers")
 _COMMAND = statement("command_worker")
 _MARK_OFFLINE = statement("mark_offline_workers")
 _PRUNE = statement("prune_workers")
 _PRUNE_NAMES = statement("prune_worker_names")
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What a registered worker serves; ``room`` is how many jobs it may hold at once."""
+
+    queues: tuple[str, ...]
+    types: frozenset[str]
+    room: int
 
 
 async def register_worker(db: Db, facts: WorkerFacts) -> int:
@@ -27,8 +39,18 @@ async def register_worker(db: Db, facts: WorkerFacts) -> int:
         facts.concurrency,
         facts.mode,
         facts.version,
+        facts.prefetch,
     )
     return number
+
+
+async def get_worker(db: Db, worker: int) -> Serving | None:
+    """Return what a worker serves, None when it is not registered."""
+    row = await db.fetchrow(_GET, worker)
+    if row is None:
+        return None
+    room = row["concurrency"] + row["prefetch"]
+    return Serving(tuple(row["queues"]), frozenset(row["types"]), room)
 
 
 async def beat_worker(

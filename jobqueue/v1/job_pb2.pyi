@@ -73,7 +73,7 @@ class JobSpec(_message.Message):
     def __init__(self, queue: _Optional[str] = ..., payload: _Optional[bytes] = ..., type: _Optional[str] = ..., priority: _Optional[int] = ..., max_retries: _Optional[int] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., not_before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., run_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., tenant: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., trace_context: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Job(_message.Message):
-    __slots__ = ("job_id", "queue", "type", "status", "reason", "priority", "payload", "result", "result_truncated", "last_error", "attempt", "retry_count", "max_retries", "worker_id", "created_at", "not_before", "started_at", "finished_at", "ttl", "run_timeout", "idempotency_key", "tenant", "cancel_requested", "labels", "trace_context")
+    __slots__ = ("job_id", "queue", "type", "status", "reason", "priority", "payload", "result", "result_truncated", "last_error", "attempt", "retry_count", "max_retries", "worker_id", "created_at", "not_before", "started_at", "finished_at", "ttl", "run_timeout", "idempotency_key", "tenant", "cancel_requested", "labels", "trace_context", "progress_percent", "progress_message")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -113,6 +113,8 @@ class Job(_message.Message):
     CANCEL_REQUESTED_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     TRACE_CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_PERCENT_FIELD_NUMBER: _ClassVar[int]
+    PROGRESS_MESSAGE_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     queue: str
     type: str
@@ -138,7 +140,9 @@ class Job(_message.Message):
     cancel_requested: bool
     labels: _containers.ScalarMap[str, str]
     trace_context: _containers.ScalarMap[str, str]
-    def __init__(self, job_id: _Optional[str] = ..., queue: _Optional[str] = ..., type: _Optional[str] = ..., status: _Optional[_Union[JobStatus, str]] = ..., reason: _Optional[str] = ..., priority: _Optional[int] = ..., payload: _Optional[bytes] = ..., result: _Optional[bytes] = ..., result_truncated: bool = ..., last_error: _Optional[str] = ..., attempt: _Optional[int] = ..., retry_count: _Optional[int] = ..., max_retries: _Optional[int] = ..., worker_id: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., run_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., tenant: _Optional[str] = ..., cancel_requested: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., trace_context: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    progress_percent: int
+    progress_message: str
+    def __init__(self, job_id: _Optional[str] = ..., queue: _Optional[str] = ..., type: _Optional[str] = ..., status: _Optional[_Union[JobStatus, str]] = ..., reason: _Optional[str] = ..., priority: _Optional[int] = ..., payload: _Optional[bytes] = ..., result: _Optional[bytes] = ..., result_truncated: bool = ..., last_error: _Optional[str] = ..., attempt: _Optional[int] = ..., retry_count: _Optional[int] = ..., max_retries: _Optional[int] = ..., worker_id: _Optional[str] = ..., created_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., not_before: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., started_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., finished_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ttl: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., run_timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., idempotency_key: _Optional[str] = ..., tenant: _Optional[str] = ..., cancel_requested: bool = ..., labels: _Optional[_Mapping[str, str]] = ..., trace_context: _Optional[_Mapping[str, str]] = ..., progress_percent: _Optional[int] = ..., progress_message: _Optional[str] = ...) -> None: ...
 
 class JobEvent(_message.Message):
     __slots__ = ("event_id", "job_id", "queue", "type", "sequence", "from_status", "to_status", "timestamp", "worker_id", "reason", "detail", "attempt")

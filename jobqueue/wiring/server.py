@@ -15,7 +15,7 @@ from jobqueue.reaper.upkeep import event_upkeep, upkeep
 from jobqueue.rpc.admin_service import AdminService, ServerFacts
 from jobqueue.rpc.components import NOT_USED, OFF, component
 from jobqueue.rpc.job_service import JobService
-from jobqueue.rpc.server import RpcServer
+from jobqueue.rpc.server import RpcServer, Services
 from jobqueue.runtime.log import get_logger
 from jobqueue.runtime.service import Group, Service
 from jobqueue.runtime.shutdown import finishes_before
@@ -32,6 +32,7 @@ from jobqueue.submission.workers import Workers
 from jobqueue.v1 import admin_service_pb2 as admin
 from jobqueue.wiring.coordination import REAPER, SCHEDULER, Coordination
 from jobqueue.wiring.database import await_database
+from jobqueue.wiring.desk import RemoteDoor
 from jobqueue.wiring.protection import Doorkeeping
 
 _DAY_S = 86_400.0
@@ -97,13 +98,26 @@ class _Parts:
         )
         self._coordination = Coordination(settings.redis, cluster)
         duties = _duties(settings, pool, self._coordination)
-        self._loops = Group([announcer, *self._coordination.locks, *duties, *door.loops])
+        self._remote = RemoteDoor(settings, dsn, pool, limits, announcer.announce)
+        self._loops = Group(
+            [
+                announcer,
+                *self._coordination.locks,
+                *duties,
+                *door.loops,
+                *self._remote.loops,
+            ]
+        )
         self._submitter = Submitter(pool, limits, announcer.announce)
         self._queues = Queues(pool, limits, _defaults(settings), announcer.announce)
         facts = ServerFacts(version(), commit(), self._loops.services, self._helpers)
-        self._rpc = RpcServer(
+        services = Services(
             JobService(self._submitter, Jobs(pool, announcer.announce), limits),
             AdminService(self._queues, Workers(pool), System(pool), Doctor(pool), limits, facts),
+            self._remote.service,
+        )
+        self._rpc = RpcServer(
+            services,
             limits,
             port=settings.grpc.port,
             protection=door.protection,
@@ -122,6 +136,7 @@ class _Parts:
         await budget.spend(self._rpc.stop(budget.left() * _CALLS_SHARE))
         await self._rpc.stop(0)
         await budget.spend(self._submitter.close())
+        await budget.spend(self._remote.close())
         await self._loops.stop_all(budget.left())
         await budget.spend(self._coordination.close())
         await budget.spend(self._pool.close())

@@ -14,9 +14,12 @@ from jobqueue.domain.worker import WorkerFacts
 from jobqueue.embedded.facts import read_dsn
 from jobqueue.errors import Fault, SettingsError
 from jobqueue.lease.direct import DirectLeases
+from jobqueue.lease.interface import Leases
 from jobqueue.lease.settings import LeaseSettings
+from jobqueue.remote.leases import RemoteLeases
 from jobqueue.runtime.shutdown import ShutdownSignals
 from jobqueue.runtime.version import version
+from jobqueue.transport import Route
 from jobqueue.wiring.options import EmbeddedChoice
 from jobqueue.wiring.worker_log import WorkerLog
 from jobqueue.worker.claiming import Room
@@ -37,6 +40,7 @@ class WorkerChoice:
     queues: tuple[str, ...] = (DEFAULT_QUEUE,)
     concurrency: int = 4
     embedded: EmbeddedChoice | None = None
+    route: Route | None = None  # to the server of a remote worker
 
 
 def check_choice(choice: WorkerChoice) -> None:
@@ -66,13 +70,10 @@ def build_registry(settings: Settings) -> Registry:
 
 
 def build_worker(settings: Settings, choice: WorkerChoice, registry: Registry) -> Worker:
-    """Return a worker that claims from PostgreSQL; nothing is started yet.
+    """Return a worker that claims from PostgreSQL, or through a server; nothing is started yet.
 
     Call it on the running loop. Raises EmbeddedError when the embedded database is not running.
     """
-    embedded = choice.embedded
-    dsn = read_dsn(embedded.folder()) if embedded else database_dsn(settings.db)
-    leases = DirectLeases(dsn, _lease_settings(settings), choice.queues, registry.types)
     facts = WorkerFacts(
         worker_id=choice.worker_id or new_worker_id(),
         hostname=socket.gethostname(),
@@ -80,11 +81,21 @@ def build_worker(settings: Settings, choice: WorkerChoice, registry: Registry) -
         queues=choice.queues,
         types=registry.types,
         concurrency=choice.concurrency,
-        mode="direct",
+        mode="remote" if choice.route else "direct",
         version=version(),
+        prefetch=settings.worker.prefetch,
     )
     WorkerLog(worker_id=facts.worker_id).listen()
+    leases = _leases(settings, choice, registry.types)
     return Worker(leases, registry, facts, _options(settings, choice))
+
+
+def _leases(settings: Settings, choice: WorkerChoice, types: tuple[str, ...]) -> Leases:
+    if choice.route is not None:
+        return RemoteLeases(choice.route, types, stall_limit_s=settings.worker.stall_limit_s)
+    embedded = choice.embedded
+    dsn = read_dsn(embedded.folder()) if embedded else database_dsn(settings.db)
+    return DirectLeases(dsn, _lease_settings(settings), choice.queues, types)
 
 
 async def work(settings: Settings, choice: WorkerChoice, registry: Registry) -> int:
@@ -132,7 +143,6 @@ def _options(settings: Settings, choice: WorkerChoice) -> WorkerOptions:
     rules = RunRules(
         default_timeout_s=worker.default_timeout_s or None,
         kill_grace_s=worker.kill_grace_s,
-        crash_limit=settings.reaper.crash_limit,
         limits=Limits(**asdict(settings.limits)),
     )
     return WorkerOptions(room, rules, worker.shutdown_grace_period_s)

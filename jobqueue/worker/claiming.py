@@ -87,6 +87,7 @@ class Claiming(Service):
     def close(self) -> None:
         """Claim nothing from now on and hand back at once what has not started."""
         self._open = False
+        self._leases.stop_claiming()
         while self._waiting:
             self._release(self._waiting.popleft()[1], "handed back unstarted")
 

@@ -6,7 +6,6 @@ decide → settle. Each step is one short function.
 
 import asyncio
 import contextlib
-import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,15 +13,7 @@ from typing import Any
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.limits import Limits
-from jobqueue.domain.outcome import (
-    Cancelled,
-    Charge,
-    Failed,
-    Outcome,
-    Released,
-    Unhandled,
-    decide,
-)
+from jobqueue.domain.outcome import Cancelled, Failed, Outcome, Released, Unhandled
 from jobqueue.domain.state import Reason
 from jobqueue.errors import JobQueueError
 from jobqueue.lease.interface import Leases
@@ -51,7 +42,6 @@ class RunRules:
 
     default_timeout_s: float | None = None
     kill_grace_s: float = 5.0
-    crash_limit: int = 3
     limits: Limits = field(default_factory=Limits)
 
 
@@ -91,11 +81,8 @@ class Executor:
 
     async def settle(self, job: LeasedJob, outcome: Outcome) -> None:
         """Write the end of a lease. Never raises for the database's sake: then it is dropped."""
-        charge = Charge(job.lease, job.max_retries, job.counters, job.policy)
-        jitter = random.random()  # noqa: S311 - spreads retries, guards nothing
-        settlement = decide(charge, outcome, crash_limit=self._rules.crash_limit, jitter=jitter)
         try:
-            held = await self._leases.settle(settlement)
+            held = await self._leases.settle(job, outcome)
         except JobQueueError as error:
             OUTCOME_DROPPED.emit(OutcomeDropped(job, describe(error)))
         else:

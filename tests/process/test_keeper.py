@@ -17,7 +17,7 @@ from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.outcome import Completed, Postponed, Released
 from jobqueue.domain.worker import WorkerCommand
 from jobqueue.errors import Unavailable
-from jobqueue.lease import direct
+from jobqueue.lease import holder
 from jobqueue.lease.direct import DirectLeases
 from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone
 from jobqueue.lease.settings import LeaseSettings
@@ -34,7 +34,6 @@ from tests.support.store import (
     expire_leases,
     path,
     settle,
-    settlement,
     status,
     submit,
 )
@@ -124,7 +123,7 @@ async def test_a_handler_that_holds_the_interpreter_longer_than_a_lease_keeps_it
         assert still_s > QUICK.lease_s, "nothing in this process ran for longer than a lease"
         assert await expires_in(db, job) > 0
         assert (await Takeover(expired(), page_size=10, crash_limit=3).step(db)).taken == 0
-        assert await leases.settle(settlement(job, Completed(b"ok")))
+        assert await leases.settle(job, Completed(b"ok"))
     assert (await path(db, job_id))[-1] == "DONE:COMPLETED"
 
 
@@ -143,7 +142,7 @@ async def test_a_killed_keeper_is_replaced_and_no_lease_is_lost(
 
         await eventually(replaced, what="another keeper")
         await outlives_its_lease(db, job, QUICK)
-        assert await leases.settle(settlement(job, Completed()))
+        assert await leases.settle(job, Completed())
 
 
 async def test_a_keeper_whose_connection_is_cut_renews_on_a_new_one(
@@ -154,7 +153,7 @@ async def test_a_keeper_whose_connection_is_cut_renews_on_a_new_one(
         job = await take_one(leases)
         assert await terminate(db, "jq-keeper") == 1
         await outlives_its_lease(db, job, QUICK)
-        assert await leases.settle(settlement(job, Completed()))
+        assert await leases.settle(job, Completed())
 
 
 async def test_an_outcome_survives_the_cut_of_its_connection(database: str, db: Connection) -> None:
@@ -164,7 +163,7 @@ async def test_an_outcome_survives_the_cut_of_its_connection(database: str, db: 
         blocker = await asyncpg.connect(database)
         async with blocker.transaction():
             await blocker.execute("SELECT FROM jobqueue.leases FOR UPDATE")
-            settling = asyncio.create_task(leases.settle(settlement(job, Completed(b"ok"))))
+            settling = asyncio.create_task(leases.settle(job, Completed(b"ok")))
             await eventually(lambda: waits(db, "jq-worker"), what="the settle waits")
             assert await terminate(db, "jq-worker") == 1
         await blocker.close()
@@ -221,7 +220,7 @@ async def test_a_lease_that_nobody_knows_is_handed_back_uncharged(
 
         await eventually(came_back, what="the unknown lease is released")
         assert await status(db, known) == "RUNNING", "the other one is held"
-        assert await leases.settle(settlement(held, Completed()))
+        assert await leases.settle(held, Completed())
     assert (await path(db, unknown))[-1] == "PENDING:RELEASED"
 
 
@@ -235,7 +234,7 @@ async def test_a_cancel_is_heard_long_before_the_next_renewal(
         await db.execute("UPDATE jobqueue.leases SET cancel_requested = true")
         await heard.hears(CancelRequested(job.lease), within_s=5.0)
         assert heard.news.count(CancelRequested(job.lease)) == 1
-        assert await leases.settle(settlement(job, Released()))
+        assert await leases.settle(job, Released())
 
 
 async def test_a_lease_taken_away_is_heard_with_the_next_renewal(
@@ -250,7 +249,7 @@ async def test_a_lease_taken_away_is_heard_with_the_next_renewal(
         await expire_leases(db)
         assert (await Takeover(expired(), page_size=10, crash_limit=3).step(db)).taken == 1
         await heard.hears(LeaseGone(job.lease))
-        assert not await leases.settle(settlement(job, Completed(b"late")))
+        assert not await leases.settle(job, Completed(b"late"))
     stop()
     assert [loss.lease for loss in lost] == [job.lease]
 
@@ -290,7 +289,7 @@ async def test_a_worker_whose_row_is_gone_registers_again_and_keeps_its_leases(
         await eventually(
             lambda: db.fetchval("SELECT count(*) = 1 FROM jobqueue.workers"), what="a new row"
         )
-        assert await leases.settle(settlement(job, Completed()))
+        assert await leases.settle(job, Completed())
 
 
 async def test_a_hint_ends_the_wait_and_others_hints_do_not(database: str, db: Connection) -> None:
@@ -312,11 +311,9 @@ async def test_an_outcome_the_database_refuses_is_a_failure_that_says_why(
     stop = SETTLE_REFUSED.subscribe(refused.append)
     async with open_leases(database) as leases:
         bad, good = await leases.claim(2, running=True)
-        outcomes = [
-            settlement(bad, Postponed(0.0, "a \x00 in it")),
-            settlement(good, Completed(b"ok")),
-        ]
-        assert await asyncio.gather(*map(leases.settle, outcomes)) == [True, True]
+        refusing = leases.settle(bad, Postponed(0.0, "a \x00 in it"))
+        settling = leases.settle(good, Completed(b"ok"))
+        assert all(await asyncio.gather(refusing, settling))
     stop()
     assert len(refused) == 1
     assert (await path(db, bad_id))[-1] == "FAILED:HANDLER_FAILED"
@@ -331,8 +328,8 @@ async def test_prefetched_jobs_are_started_or_forgotten(database: str, db: Conne
         assert await settle(db, two, Released(), worker=None) == "settled", "taken away meanwhile"
         assert await leases.start([one.lease, two.lease]) == {one.lease}
         assert await leases.start([one.lease]) == {one.lease}, "safe to repeat"
-        assert not await leases.settle(settlement(two, Completed()))
-        assert await leases.settle(settlement(one, Completed()))
+        assert not await leases.settle(two, Completed())
+        assert await leases.settle(one, Completed())
 
 
 async def test_a_keeper_outlives_the_signals_that_drain_its_worker(
@@ -347,7 +344,7 @@ async def test_a_keeper_outlives_the_signals_that_drain_its_worker(
             os.kill(keeper, number)
         await outlives_its_lease(db, job, QUICK)
         assert leases._keeper.pid == keeper
-        assert await leases.settle(settlement(job, Completed()))
+        assert await leases.settle(job, Completed())
 
 
 async def test_a_start_survives_the_cut_of_its_connection(database: str, db: Connection) -> None:
@@ -362,7 +359,7 @@ async def test_a_start_survives_the_cut_of_its_connection(database: str, db: Con
             assert await terminate(db, "jq-worker") == 1
         await blocker.close()
         assert await starting == {job.lease}
-        assert await leases.settle(settlement(job, Completed()))
+        assert await leases.settle(job, Completed())
 
 
 async def test_a_claim_that_cannot_work_raises_unavailable_and_the_next_one_works(
@@ -382,7 +379,7 @@ async def test_a_claim_that_cannot_work_raises_unavailable_and_the_next_one_work
         await blocker.close()
         job = await take_one(leases)
         assert job.job_id == job_id
-        assert await leases.settle(settlement(job, Completed()))
+        assert await leases.settle(job, Completed())
 
 
 async def test_nothing_is_disowned_while_a_claim_may_bring_it(database: str) -> None:
@@ -399,7 +396,7 @@ async def test_nothing_is_disowned_while_a_claim_may_bring_it(database: str) -> 
 async def test_a_database_out_of_reach_is_unavailable_and_leaves_no_keeper(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(direct, "OPEN_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(holder, "OPEN_TIMEOUT_S", 0.5)
     leases = DirectLeases("postgresql://127.0.0.1:1/none", QUICK, ["q"], ["t"])
     with pytest.raises(Unavailable):
         await leases.open(facts())

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
+from jobqueue.lease.backing import DatabaseBacking
 from jobqueue.lease.book import Book
 from jobqueue.lease.duties import Presence, Reconciler
-from jobqueue.lease.hot import HotConnection
 from jobqueue.lease.messages import Message, Unknown
 from jobqueue.store.pool import Connection
 from tests.support.leases import QUICK
@@ -16,25 +16,25 @@ from tests.support.workers import facts
 
 
 @pytest_asyncio.fixture
-async def hot(database: str) -> AsyncIterator[HotConnection]:
-    opened = HotConnection(
-        database, name="reconciler", timeout_s=30, connect_timeout_s=10, pgbouncer=False
-    )
+async def backing(database: str) -> AsyncIterator[DatabaseBacking]:
+    opened = DatabaseBacking(database, QUICK, lambda: None)
     yield opened
     await opened.close()
 
 
 @pytest.mark.parametrize("strangers", [0, 2])
 async def test_it_looks_again_soon_only_while_there_are_strangers(
-    hot: HotConnection, db: Connection, strangers: int
+    backing: DatabaseBacking, db: Connection, strangers: int
 ) -> None:
     told: list[Message] = []
-    presence = Presence(hot, facts(), told.append, interval_s=60.0, worker=WORKER, draining=False)
+    presence = Presence(
+        backing, facts(), told.append, interval_s=60.0, worker=WORKER, draining=False
+    )
     await add_queue(db)
     await submit(db, 2)
     await claim(db, strangers)
     await db.execute("UPDATE jobqueue.leases SET claimed_at = claimed_at - interval '1 min'")
-    again_s = await Reconciler(hot, Book(QUICK), presence, told.append).turn()
+    again_s = await Reconciler(backing.hot, Book(QUICK), presence, told.append).turn()
     assert again_s is not None
     assert (again_s <= 30) == bool(strangers)
     assert (again_s >= 600) != bool(strangers)

@@ -4,11 +4,10 @@ import asyncio
 
 import pytest
 
-from jobqueue.domain.lease import Lease
+from jobqueue.domain.lease import Lease, Renewal
 from jobqueue.domain.outcome import Completed
 from jobqueue.store.jobs import cancel_job
 from jobqueue.store.leases import (
-    Renewal,
     list_cancelled_leases,
     list_leases,
     renew_leases,

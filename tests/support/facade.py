@@ -11,11 +11,13 @@ from google.rpc import error_details_pb2 as details
 from grpc_status import rpc_status
 
 from jobqueue.config.load import load_settings
+from jobqueue.v1 import admin_service_pb2 as admin_pb
 from jobqueue.v1 import admin_service_pb2_grpc as admin_grpc
 from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as jobs_pb
 from jobqueue.v1 import job_service_pb2_grpc as jobs_grpc
 from jobqueue.wiring.server import Server
+from tests.support.waiting import eventually
 
 D = TypeVar("D", bound=Message)
 
@@ -39,6 +41,22 @@ class Facade:
     async def get(self, job_id: str) -> job_pb2.Job:
         """Look a job up."""
         return (await self.jobs.GetJob(jobs_pb.GetJobRequest(job_id=job_id))).job
+
+    async def becomes(self, job_id: str, status: str, *, within_s: float = 30.0) -> job_pb2.Job:
+        """Wait until a job has this status, one of the six words; return it."""
+        wanted = job_pb2.JobStatus.Value(f"JOB_STATUS_{status}")
+
+        async def look() -> job_pb2.Job | None:
+            job = await self.get(job_id)
+            return job if job.status == wanted else None
+
+        job = await eventually(look, within_s=within_s, what=f"{job_id} {status}")
+        assert job is not None
+        return job
+
+    async def workers(self) -> list[admin_pb.Worker]:
+        """Return the registered workers."""
+        return list((await self.admin.ListWorkers(admin_pb.ListWorkersRequest())).workers)
 
 
 @asynccontextmanager

@@ -75,6 +75,16 @@ class WorkerProgram(Program):
         super().__init__(argv, folder, environment(db_url=dsn, **settings))
 
 
+class RemoteWorkerProgram(Program):
+    """A `jq-worker` that knows only a server, otherwise as ``WorkerProgram``."""
+
+    def __init__(self, address: str, folder: Path, *flags: str, **settings: object) -> None:
+        argv = [str(_SCRIPTS / "jq-worker"), "--log-level", "debug", *flags]
+        if "--handlers" not in flags:
+            argv += ["--handlers", HANDLERS, "--allow-shell"]
+        super().__init__(argv, folder, environment(server_addr=address, **settings))
+
+
 class ServerProgram(Program):
     """A `jq-server` on ``dsn``, on a free port."""
 

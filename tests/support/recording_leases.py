@@ -7,7 +7,7 @@ from itertools import count
 from uuid import uuid4
 
 from jobqueue.domain.lease import Lease, LeasedJob
-from jobqueue.domain.outcome import Settlement
+from jobqueue.domain.outcome import Charge, Outcome, Settlement, decide
 from jobqueue.domain.worker import WorkerFacts
 from jobqueue.errors import Unavailable
 from jobqueue.lease.interface import News
@@ -76,13 +76,14 @@ class RecordingLeases:
         self._reach()
         return frozenset(leases) - self.gone
 
-    async def settle(self, settlement: Settlement) -> bool:
+    async def settle(self, job: LeasedJob, outcome: Outcome) -> bool:
         await self.settles_may_answer.wait()
         self._reach()
-        if settlement.lease in self.gone:
+        if job.lease in self.gone:
             return False
-        assert settlement.lease not in self.settled, "a lease was settled twice"
-        self.settled[settlement.lease] = settlement
+        assert job.lease not in self.settled, "a lease was settled twice"
+        charge = Charge(job.lease, job.max_retries, job.counters, job.policy)
+        self.settled[job.lease] = decide(charge, outcome, crash_limit=3, jitter=0.5)
         self._changed.set()
         return True
 
@@ -100,6 +101,9 @@ class RecordingLeases:
             return False
         self.hint.clear()
         return True
+
+    def stop_claiming(self) -> None:
+        self.calls.append("stop claiming")
 
     async def set_draining(self) -> None:
         self.calls.append("draining")

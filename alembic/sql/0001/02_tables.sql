@@ -99,7 +99,9 @@ CREATE TABLE jobqueue.leases (
     handbacks        smallint NOT NULL,
     unhandled        smallint NOT NULL,
     running          bool NOT NULL,
-    cancel_requested bool NOT NULL DEFAULT false
+    cancel_requested bool NOT NULL DEFAULT false,
+    progress_percent smallint CHECK (progress_percent BETWEEN 0 AND 100),
+    progress_message text
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000,
         autovacuum_vacuum_cost_delay = 0);
 
@@ -135,6 +137,7 @@ CREATE TABLE jobqueue.workers (
     queues       text[] NOT NULL,
     types        text[] NOT NULL,
     concurrency  int NOT NULL,
+    prefetch     int NOT NULL DEFAULT 0,
     mode         text NOT NULL,
     version      text NOT NULL,
     status       text NOT NULL DEFAULT 'ACTIVE' CHECK (status IN ('ACTIVE', 'DRAINING', 'OFFLINE')),

@@ -125,6 +125,7 @@ def _record(found: Job) -> Iterator[tuple[str, str]]:
     }
     rare = {
         "result truncated": found.result_truncated,
+        "progress": _progress(found),
         "cancel requested": found.cancel_requested,
         "ttl (s)": found.ttl_s,
         "run timeout (s)": found.timeout_s,
@@ -134,6 +135,14 @@ def _record(found: Job) -> Iterator[tuple[str, str]]:
         "trace context": dict(found.trace_context),
     }
     return ((name, cell(value)) for name, value in {**shown, **_said(rare)}.items())
+
+
+def _progress(found: Job) -> str:
+    """Return what a running attempt said of itself, such as ``40 % · resizing``."""
+    if found.progress is None:
+        return ""
+    percent = "" if found.progress.percent is None else f"{found.progress.percent} %"
+    return " · ".join(filter(None, (percent, found.progress.message)))
 
 
 def _said(fields: Mapping[str, object]) -> dict[str, object]:

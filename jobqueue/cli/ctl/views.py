@@ -64,6 +64,8 @@ def job(value: Job, *, bodies: bool = True) -> Document:
         "cancel_requested": value.cancel_requested,
         "labels": dict(value.labels),
         "trace_context": dict(value.trace_context),
+        "progress_percent": value.progress.percent if value.progress else None,
+        "progress_message": value.progress.message if value.progress else None,
     }
 
 

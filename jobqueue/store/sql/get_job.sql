@@ -7,10 +7,11 @@ SELECT v.job_id, v.queue, v.type, v.status, v.reason, v.priority, v.attempt, v.r
        v.cancel_requested, j.payload, j.ttl_s, j.timeout_s, j.idempotency_key, j.tenant,
        j.labels::text AS labels, j.trace_context::text AS trace_context, f.result,
        coalesce(f.result_truncated, false) AS result_truncated,
-       coalesce(f.error, e.detail) AS last_error
+       coalesce(f.error, e.detail) AS last_error, l.progress_percent, l.progress_message
 FROM jobqueue.job_status v
 JOIN jobqueue.jobs j ON j.id = v.job
 LEFT JOIN jobqueue.finished f ON f.id = v.job
+LEFT JOIN jobqueue.leases l ON l.id = v.job
 LEFT JOIN LATERAL (
     SELECT x.detail
     FROM jobqueue.job_events x

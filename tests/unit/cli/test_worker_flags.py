@@ -11,7 +11,8 @@ from click.testing import CliRunner, Result
 from jobqueue.cli.worker import cli
 
 FLAGS = [
-    "--config", "--server-addr", "--worker-id", "--concurrency", "--queues", "--handlers",
+    "--config", "--server-addr", "--tls-ca", "--tls-cert", "--tls-key", "--api-key", "--worker-id",
+    "--concurrency", "--queues", "--handlers",
     "--processes", "--prefetch", "--allow-shell", "--embedded", "--data-dir", "--log-level",
     "--version", "--help",
 ]  # fmt: skip
@@ -35,14 +36,21 @@ def test_version_names_release_and_commit() -> None:
 def test_a_worker_needs_a_way_to_its_jobs() -> None:
     result = run("--allow-shell")
     assert result.exit_code == 2
-    assert "--embedded" in result.stderr
+    for way in ("JQ_DB_URL", "--embedded", "--server-addr"):
+        assert way in result.stderr
 
 
-def test_a_server_address_alone_is_not_enough_and_says_why() -> None:
-    result = run("--allow-shell", "--server-addr", "localhost:50051")
-    assert result.exit_code == 2
-    assert "later version" in result.stderr
-    assert "JQ_DB_URL" in result.stderr
+@pytest.mark.parametrize("env", [{}, {"JQ_SERVER_ADDR": "localhost:50051"}])
+def test_a_server_address_is_a_way_by_flag_or_variable(env: dict[str, str]) -> None:
+    flags = [] if env else ["--server-addr", "localhost:50051"]
+    result = run(*flags, "--queues", "a b", "--allow-shell", env=env)
+    assert (result.exit_code, "'a b'" in result.stderr) == (2, True), result.stderr
+
+
+def test_a_bad_server_address_or_key_exits_2() -> None:
+    for flags in (["--server-addr", " "], ["--server-addr", "h:1", "--api-key", "a b"]):
+        result = run(*flags, "--allow-shell")
+        assert (result.exit_code, "must" in result.stderr) == (2, True), result.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,28 @@
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from jobqueue.domain.lease import Lease
-from jobqueue.domain.outcome import Fate, Settlement
-from jobqueue.domain.state import Reason
-from jobqueue.errors import Internal, JobQueueError, Unavailable
+from jobqueue.domain.outcome import Completed, Failed, Released
+from jobqueue.errors import Internal, Unavailable
 from jobqueue.lease import settler as module
-from jobqueue.lease.settler import Settler
+from jobqueue.lease.settler import Ending, Settler
+from tests.support.recording_leases import leased
+
+JOB = leased()
 
 
-def done(job: int, result: bytes = b"") -> Settlement:
-    return Settlement(Lease(job, job), Fate.DONE, Reason.COMPLETED, result=result)
+def done(job: int, result: bytes = b"", *, running: bool = True) -> Ending:
+    return Ending(replace(JOB, lease=Lease(job, job), running=running), Completed(result))
 
 
 class Flusher:
     """Records batches; each flush waits for the gate, then does what ``act`` says."""
 
-    def __init__(self, act: Callable[[Sequence[Settlement]], None] = lambda _: None) -> None:
-        self.batches: list[list[Settlement]] = []
+    def __init__(self, act: Callable[[Sequence[Ending]], None] = lambda _: None) -> None:
+        self.batches: list[list[Ending]] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.begun = asyncio.Event()
@@ -27,7 +30,7 @@ class Flusher:
         self.lost: set[Lease] = set()
         self.act = act
 
-    async def __call__(self, batch: Sequence[Settlement]) -> frozenset[Lease]:
+    async def __call__(self, batch: Sequence[Ending]) -> frozenset[Lease]:
         self.batches.append(list(batch))
         self.begun.set()
         await self.gate.wait()
@@ -38,12 +41,8 @@ class Flusher:
         self.ended[lease] = settled
 
 
-def substitute(settlement: Settlement, error: JobQueueError) -> Settlement:
-    return Settlement(settlement.lease, Fate.WAIT, Reason.HANDLER_FAILED, detail=str(error))
-
-
 def make(flusher: Flusher, patience_s: float = 5.0) -> Settler:
-    return Settler(flusher, substitute, flusher.end, patience_s=patience_s)
+    return Settler(flusher, flusher.end, patience_s=patience_s)
 
 
 async def test_while_one_flush_is_in_flight_the_next_gathers() -> None:
@@ -103,7 +102,7 @@ async def test_a_cancelled_caller_takes_nobodys_outcome_down() -> None:
 async def test_a_transient_error_is_retried() -> None:
     failures = iter([True, True, False])
 
-    def act(_: Sequence[Settlement]) -> None:
+    def act(_: Sequence[Ending]) -> None:
         if next(failures):
             raise Unavailable("cut")
 
@@ -113,7 +112,7 @@ async def test_a_transient_error_is_retried() -> None:
 
 
 async def test_patience_ends_when_the_lease_cannot_be_held_any_more() -> None:
-    def act(_: Sequence[Settlement]) -> None:
+    def act(_: Sequence[Ending]) -> None:
         raise Unavailable("down")
 
     flusher = Flusher(act)
@@ -122,20 +121,30 @@ async def test_patience_ends_when_the_lease_cannot_be_held_any_more() -> None:
 
 
 async def test_only_the_outcome_at_fault_is_replaced() -> None:
-    def act(batch: Sequence[Settlement]) -> None:
-        if any(s.result == b"bad" for s in batch):
+    def act(batch: Sequence[Ending]) -> None:
+        if any(s.outcome == Completed(b"bad") for s in batch):
             raise Internal("refused")
 
     flusher = Flusher(act)
     settler = make(flusher)
     batch = [done(job, b"bad" if job == 5 else b"ok") for job in range(9)]
     assert await asyncio.gather(*map(settler.settle, batch)) == [True] * 9
-    replaced = [s for b in flusher.batches for s in b if s.fate is Fate.WAIT]
+    replaced = [s for b in flusher.batches for s in b if isinstance(s.outcome, Failed)]
     assert [s.lease for s in replaced] == [Lease(5, 5)]
 
 
+async def test_what_was_never_started_is_handed_back_instead() -> None:
+    def act(batch: Sequence[Ending]) -> None:
+        if isinstance(batch[0].outcome, Completed):
+            raise Internal("refused")
+
+    flusher = Flusher(act)
+    assert await make(flusher).settle(done(1, running=False))
+    assert flusher.batches[-1][0].outcome == Released()
+
+
 async def test_an_outcome_whose_substitute_is_refused_raises_for_its_caller_alone() -> None:
-    def act(batch: Sequence[Settlement]) -> None:
+    def act(batch: Sequence[Ending]) -> None:
         if any(s.lease.job == 5 for s in batch):
             raise Internal("refused")
 
@@ -152,7 +161,7 @@ async def test_an_outcome_whose_substitute_is_refused_raises_for_its_caller_alon
 async def test_a_fault_of_our_own_reaches_the_callers_and_stops_nothing() -> None:
     faults = iter([ZeroDivisionError(), None])
 
-    def act(_: Sequence[Settlement]) -> None:
+    def act(_: Sequence[Ending]) -> None:
         if (fault := next(faults)) is not None:
             raise fault
 

@@ -5,7 +5,7 @@ import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from jobqueue.domain.job import Job, JobEvent, JobFilter, JobSpec
+from jobqueue.domain.job import Job, JobEvent, JobFilter, JobSpec, Progress
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.errors import InvalidArgument
@@ -180,6 +180,7 @@ JOB = Job(
     cancel_requested=True,
     labels={"a": "b"},
     trace_context={"traceparent": "00"},
+    progress=Progress(40, "resizing"),
 )
 
 

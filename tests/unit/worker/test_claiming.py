@@ -172,7 +172,7 @@ async def test_a_closed_loop_claims_nothing_and_beats_on(
     await loop.claiming.turn()
     await loop.claiming.turn()
     assert not leases.claims
-    assert leases.calls == ["draining"]
+    assert leases.calls == ["stop claiming", "draining"]
     assert leases.beats == 2
 
 

@@ -5,7 +5,6 @@ The same for everything that calls the server: both clients and remote workers.
 
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +19,7 @@ DEFAULT_ADDRESS = "localhost:50051"
 DEFAULT_TIMEOUT_S = 10.0
 
 _JOBS, _ADMIN = "jobqueue.v1.JobService", "jobqueue.v1.AdminService"
+_WORKERS = "jobqueue.v1.WorkerService"
 
 _REPEATABLE = {
     # Submissions are repeatable because every request names itself (request_id).
@@ -37,6 +37,8 @@ _REPEATABLE = {
         "GetSystemStatus",
         "GetVersion",
     ),
+    # Leases are fenced: a start or report that was heard already answers the same.
+    _WORKERS: ("Register", "StartJobs", "Heartbeat", "ReportResults", "ReportProgress"),
 }
 """Calls that mean the same when sent twice. Cancel, retry, delete and create do not: their second
 answer would be an error although the first did its work."""
@@ -50,10 +52,6 @@ _RETRY_POLICY = {
     # caller itself ends the call and its retries.
     "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"],
 }
-
-_SCHEMES = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "vsock:", "xds:")
-_HOST_PORT = re.compile(r"(\[[^\[\]\s]+\]|[^\[\]:/\s]+):(?P<port>[0-9]{1,5})", re.ASCII)
-_LAST_PORT = 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,8 @@ class Route:
 
     def __post_init__(self) -> None:
         """Raise InvalidArgument for what can never work."""
-        check_address(self.address)
+        if not self.address.strip():
+            raise InvalidArgument([FieldViolation("address", "must not be empty")])
         check_timeout(self.timeout_s)
         if self.api_key is not None and not self._sendable(self.api_key):
             fault = "must be printable ASCII without spaces"
@@ -97,21 +96,6 @@ class Route:
     @staticmethod
     def _sendable(key: str) -> bool:
         return key.isascii() and key.isprintable() and " " not in key
-
-
-def check_address(address: str) -> None:
-    """Raise InvalidArgument unless this is ``HOST:PORT``, or a gRPC target with its scheme.
-
-    gRPC itself takes a missing port for 443, and one above 65535 modulo 65536.
-    """
-    if not address.strip():
-        raise InvalidArgument([FieldViolation("address", "must not be empty")])
-    if address.startswith(_SCHEMES):
-        return
-    host_port = _HOST_PORT.fullmatch(address)
-    if host_port is None or not 1 <= int(host_port["port"]) <= _LAST_PORT:
-        fault = f"must be HOST:PORT with a port from 1 to {_LAST_PORT}, not {address!r}"
-        raise InvalidArgument([FieldViolation("address", fault)])
 
 
 def check_timeout(seconds: float) -> float:

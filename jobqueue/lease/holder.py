@@ -1,0 +1,164 @@
+"""What every worker does with its leases, wherever they live: keep, settle, pass news on.
+
+A subclass opens the way to them, claims and starts, and writes outcomes.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.domain.outcome import Outcome
+from jobqueue.domain.worker import WorkerCommand
+from jobqueue.lease.errands import Errands
+from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone, News
+from jobqueue.lease.keeper import Keeper
+from jobqueue.lease.settler import Ending, Settler
+from jobqueue.lease.signals import LEASES_LOST, LEASES_RENEWED, LeaseCount, LeaseLoss
+from jobqueue.runtime.signals import Signal
+
+OPEN_TIMEOUT_S = 30.0
+"""A worker that is not registered within this tries again from the start."""
+
+
+class Holder(ABC):
+    """The shared half of the ``Leases`` of one worker process. Make it on the running loop."""
+
+    def __init__(self) -> None:
+        self._kept: Keeper | None = None
+        self._settling: Settler | None = None
+        self._hint = asyncio.Event()
+        self._errands = Errands()
+        self._callbacks: list[Callable[[News], None]] = []
+
+    async def settle(self, job: LeasedJob, outcome: Outcome) -> bool:
+        """Record an outcome; False when the lease is lost."""
+        if self._keeper.job(job.lease) is None:
+            return False
+        return await self._settler.settle(Ending(job, outcome))
+
+    def set_deadline(self, lease: Lease, seconds: float) -> None:
+        """Renew this lease for ``seconds`` from now at most."""
+        self._keeper.set_deadline(lease, seconds)
+
+    def on_news(self, callback: Callable[[News], None]) -> None:
+        """Call ``callback`` with all news from now on."""
+        self._callbacks.append(callback)
+
+    async def wait_for_work(self, timeout_s: float) -> bool:
+        """Wait for a hint that came since the last claim began."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._hint.wait()
+        except TimeoutError:
+            return False
+        self._hint.clear()
+        return True
+
+    async def set_draining(self) -> None:
+        """Show the worker as DRAINING with the next beat, which comes now."""
+        self._keeper.drain()
+
+    def beat(self) -> None:
+        """Say that the worker's loop turned."""
+        self._keeper.beat()
+
+    # What the keeper says.
+
+    def renewed(self, jobs: Sequence[LeasedJob]) -> None:
+        """Count renewals."""
+        count_jobs(LEASES_RENEWED, jobs)
+
+    def lost(self, leases: Sequence[Lease], why: str) -> None:
+        """Pass on that leases are gone; of one with its outcome on the way the answer decides."""
+        for lease in leases:
+            if lease not in self._settler:
+                self._lose(lease, why)
+
+    def cancelled(self, leases: Sequence[Lease]) -> None:
+        """Pass on cancel requests."""
+        for lease in leases:
+            if self._keeper.job(lease) is not None:
+                self._publish(CancelRequested(lease))
+
+    def commanded(self, command: WorkerCommand) -> None:
+        """Pass on an operator's command."""
+        self._publish(CommandReceived(command))
+
+    # For subclasses.
+
+    @abstractmethod
+    async def _flush(self, batch: Sequence[Ending]) -> frozenset[Lease]:
+        """Write outcomes, as ``settler.Flush`` says."""
+
+    @abstractmethod
+    def _job_ended(self, job: LeasedJob) -> None:
+        """Take note that this job is settled."""
+
+    @property
+    def _keeper(self) -> Keeper:
+        assert self._kept is not None, "open() comes first"
+        return self._kept
+
+    @property
+    def _settler(self) -> Settler:
+        assert self._settling is not None, "open() comes first"
+        return self._settling
+
+    async def _keep(self, keeper: Keeper, lease_s: float) -> int:
+        """Hold leases of ``lease_s`` seconds by ``keeper``; return the worker's number.
+
+        Raises Unavailable when the worker is not registered within 30 s; nothing is kept then.
+        """
+        self._kept = keeper
+        self._settling = Settler(self._flush, self._ended, patience_s=lease_s)
+        await keeper.start()
+        try:
+            return await keeper.registered(OPEN_TIMEOUT_S)
+        except BaseException:
+            await keeper.stop()
+            raise
+
+    async def _finish(self) -> None:
+        """Record what is on its way, then end the keeper: a beat would bring the worker back."""
+        await self._errands.finish()
+        await self._settler.drain()
+        await self._keeper.stop()
+
+    def _lose(self, lease: Lease, why: str) -> None:
+        if self._forget_lost(lease, why):
+            self._publish(LeaseGone(lease))
+
+    def _forget_lost(self, lease: Lease, why: str) -> bool:
+        job = self._keeper.drop(lease)
+        if job is None:
+            return False
+        LEASES_LOST.emit(LeaseLoss(lease, job.job_id, job.queue, why))
+        return True
+
+    def _ended(self, lease: Lease, *, settled: bool) -> None:
+        if not settled:
+            self._forget_lost(lease, "its outcome was refused")
+        elif (job := self._keeper.drop(lease)) is not None:
+            self._job_ended(job)
+
+    def _hand_back(self, jobs: Sequence[LeasedJob], outcome: Outcome) -> None:
+        """Settle jobs that nobody waits for."""
+        settling = [self.settle(job, outcome) for job in jobs]
+        self._errands.start(_all(settling))
+
+    def _publish(self, news: News) -> None:
+        for callback in self._callbacks:
+            callback(news)
+
+
+def count_jobs(signal: Signal[LeaseCount], jobs: Sequence[LeasedJob]) -> None:
+    """Emit how many of ``jobs`` are of which queue."""
+    for queue, count in Counter(job.queue for job in jobs).items():
+        signal.emit(LeaseCount(queue, count))
+
+
+async def _all(works: Sequence[Coroutine[Any, Any, bool]]) -> None:
+    await asyncio.gather(*works, return_exceptions=True)

@@ -1,0 +1,165 @@
+"""A keeper process: renews a worker's leases where no handler can starve it (R-4.4).
+
+``python -m MODULE PID`` is started by the worker PID, before anything else, with pipes on stdin
+and stdout; MODULE calls ``run_keeper`` and says how the leases are reached. A thread would not do:
+one regular expression that holds the interpreter for ten seconds stops every thread of its
+process. It ends with its worker: by the end of its stdin, and on Linux by the parent-death signal.
+It ignores the signals by which people end workers, because a worker that drains still needs its
+leases.
+"""
+
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from typing import TypeAlias
+
+from jobqueue.lease.backing import Backing
+from jobqueue.lease.book import Book
+from jobqueue.lease.duties import CancelWatch, Presence, Renewer, StallWatch, TrustWatch
+from jobqueue.lease.messages import (
+    Beat,
+    Begin,
+    Deadline,
+    Decoder,
+    Draining,
+    Drop,
+    Hold,
+    Logged,
+    Message,
+    encode,
+)
+from jobqueue.runtime.parent import end_with_parent
+from jobqueue.runtime.service import Group, Service
+
+_CHUNK = 65_536
+_STOP_S = 1.0
+_UNHEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+
+
+class Pipe(asyncio.Protocol):
+    """The way to the worker. Never blocks: a worker that does not read must not stop renewals."""
+
+    def __init__(self) -> None:
+        self._transport: asyncio.WriteTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep what to write to."""
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport = transport
+
+    def tell(self, message: Message) -> None:
+        """Send one message; nothing happens when the worker is gone."""
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.write(encode(message))
+
+
+class PipeHandler(logging.Handler):
+    """Sends log lines to the worker, which writes them beside its own."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        super().__init__()
+        self._pipe = pipe
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send one line; the trace of an error becomes its cause in one line."""
+        context = dict(getattr(record, "context", None) or {})
+        if record.exc_info and record.exc_info[1] is not None:
+            context["cause"] = _cause(record.exc_info[1])
+        self._pipe.tell(Logged(record.levelno, record.getMessage(), context))
+
+
+def _cause(error: BaseException) -> str:
+    """Our errors speak to callers; what an operator can act on is what the driver said."""
+    said = error.__cause__
+    return f"{error!r}: {said!r}" if said is not None else repr(error)
+
+
+class KeeperProcess:
+    """All duties for one worker, from its first message to the end of its pipe."""
+
+    def __init__(self, begin: Begin, pipe: Pipe, parent: int, backing: Backing) -> None:
+        settings = begin.settings
+        self.book = Book(settings)
+        self.presence = Presence(
+            backing,
+            begin.facts,
+            pipe.tell,
+            interval_s=settings.heartbeat_interval_s,
+            worker=begin.worker,
+            draining=begin.draining,
+        )
+        self._backing = backing
+        self._stall = StallWatch(parent, settings.stall_limit_s)
+        self._duties: tuple[Service, ...] = (
+            self.presence,
+            Renewer(backing, self.book, self.presence, settings, pipe.tell),
+            CancelWatch(backing, self.book, self.presence, pipe.tell),
+            TrustWatch(self.book, settings, pipe.tell),
+            self._stall,
+        )
+
+    def duties(self) -> tuple[Service, ...]:
+        """Return the loops of this keeper."""
+        return self._duties
+
+    async def serve(self, reader: asyncio.StreamReader, decoder: Decoder) -> None:
+        """Work until the worker's end of the pipe closes."""
+        duties = Group(self.duties())
+        await duties.start_all()
+        try:
+            while data := await reader.read(_CHUNK):
+                for message in decoder.feed(data):
+                    self.hear(message)
+        finally:
+            await duties.stop_all(_STOP_S)
+            await self._backing.close()
+
+    def hear(self, message: Message) -> None:
+        """Do what the worker asks. Words of a newer worker are ignored."""
+        match message:
+            case Beat():
+                self._stall.beat()
+            case Hold(leases, proven_at):
+                self.book.add(leases, proven_at)
+            case Drop(leases):
+                self.book.drop(leases)
+            case Deadline(lease, at):
+                self.book.set_deadline(lease, at)
+            case Draining():
+                self.presence.draining = True
+                self.presence.wake()
+
+
+MakeKeeper: TypeAlias = Callable[[Begin, Pipe, int], KeeperProcess]
+"""Builds a keeper from its first message; called on the running loop."""
+
+
+async def _serve(parent: int, make: MakeKeeper) -> None:
+    """Serve the worker at the other end of stdin and stdout."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
+    _, pipe = await loop.connect_write_pipe(Pipe, sys.stdout.buffer)
+    logging.getLogger().handlers[:] = [PipeHandler(pipe)]
+    decoder, begin = Decoder(), None
+    waiting: list[Message] = []
+    while begin is None and (data := await reader.read(_CHUNK)):
+        waiting += decoder.feed(data)
+        begin = waiting[0] if waiting else None
+    if not isinstance(begin, Begin):
+        return
+    keeper = make(begin, pipe, parent)
+    for message in waiting[1:]:
+        keeper.hear(message)
+    await keeper.serve(reader, decoder)
+
+
+def run_keeper(make: MakeKeeper) -> None:
+    """Be a keeper until the worker is gone. The main of a keeper's module."""
+    parent = int(sys.argv[1])
+    end_with_parent(parent)
+    for number in _UNHEEDED:
+        signal.signal(number, signal.SIG_IGN)
+    asyncio.run(_serve(parent, make))

@@ -1,0 +1,132 @@
+"""Where jobs for one remote worker come out: claims as it has room, rests when there is nothing."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+
+from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.lease.claimer import Claimer
+from jobqueue.lease.errands import Errands
+from jobqueue.lease.holder import count_jobs
+from jobqueue.lease.probes import ProbePlan
+from jobqueue.lease.signals import LEASES_ACQUIRED
+from jobqueue.store.faults import translated
+from jobqueue.store.leases import look_up_leases
+from jobqueue.store.pool import Pool
+from jobqueue.store.workers import Serving
+
+FIRST_IDLE_S, LAST_IDLE_S = 0.05, 2.5
+"""An outlet that finds nothing asks again after 50 ms, doubling to 2.5 s."""
+
+_FULL_S = 1.0
+"""A worker without room is looked at this often: its reports may go to another server."""
+
+
+class Outlet:
+    """The jobs of one open stream. Jobs come ASSIGNED; the worker starts them.
+
+    ``outstanding`` is what was sent and not heard of since. A job is on its way until the next one
+    is asked for; what was claimed and never got so far is released when the stream is closed.
+    """
+
+    def __init__(  # noqa: PLR0913 - all of it is the desk's
+        self,
+        pool: Pool,
+        worker: int,
+        serving: Serving,
+        outstanding: Iterable[Lease],
+        *,
+        lease_s: float,
+        turnstile: asyncio.Semaphore,
+        errands: Errands,
+        release: Callable[[Sequence[Lease]], None],
+    ) -> None:
+        """``turnstile`` bounds how many outlets claim at once; ``release`` hands leases back."""
+        self._pool = pool
+        self._worker = worker
+        self._room = serving.room
+        self._claimer = Claimer(serving.queues, ProbePlan(serving.types), lease_s)
+        self._outstanding = set(outstanding)
+        self._lease_s = lease_s
+        self._turnstile = turnstile
+        self._errands = errands
+        self._release = release
+        self._news = asyncio.Event()
+        self._idle_s = FIRST_IDLE_S
+        self._ended = False
+
+    async def jobs(self) -> AsyncGenerator[LeasedJob, None]:
+        """Yield jobs until ``end``. Raises Unavailable and its like when the database is away."""
+        claimed: list[LeasedJob] = []
+        try:
+            while not self._ended:
+                self._news.clear()
+                claimed = await self._claim()
+                while claimed:
+                    yield claimed[0]
+                    del claimed[0]
+                await self._rest()
+        finally:
+            self._give_back(claimed)
+
+    def hint(self, queues: frozenset[str]) -> None:
+        """There may be work in these queues; no names: in any."""
+        if self._claimer.hint(queues) or not queues:
+            self._idle_s = FIRST_IDLE_S
+            self._news.set()
+
+    def gone(self, leases: Iterable[Lease]) -> None:
+        """These are settled or lost: there is room again."""
+        before = len(self._outstanding)
+        self._outstanding.difference_update(leases)
+        if len(self._outstanding) < before:
+            self._news.set()
+
+    def end(self) -> None:
+        """Yield nothing more."""
+        self._ended = True
+        self._news.set()
+
+    async def _claim(self) -> list[LeasedJob]:
+        room = self._room - len(self._outstanding)
+        if room <= 0:
+            return []
+        # A stream that is cut while it claims gives back what comes: nobody else knows of it.
+        jobs = await self._errands.run(self._take(room), self._give_back)
+        self._outstanding.update(job.lease for job in jobs)
+        if jobs:
+            self._idle_s = FIRST_IDLE_S
+        return jobs
+
+    async def _take(self, n: int) -> list[LeasedJob]:
+        async with self._turnstile:
+            with translated():
+                # A statement that hangs must not hold the turnstile for ever.
+                async with asyncio.timeout(self._lease_s / 4), self._pool.acquire() as connection:
+                    jobs = await self._claimer.claim(connection, self._worker, n, running=False)
+        count_jobs(LEASES_ACQUIRED, jobs)
+        return jobs
+
+    def _give_back(self, jobs: Sequence[LeasedJob]) -> None:
+        if jobs:
+            self._release([job.lease for job in jobs])
+
+    async def _rest(self) -> None:
+        """Wait for news; look for room that nobody told of."""
+        full = len(self._outstanding) >= self._room
+        seconds = _FULL_S if full else self._idle_s
+        if not full:
+            self._idle_s = min(2 * self._idle_s, LAST_IDLE_S)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds * random.uniform(0.8, 1.2)):  # noqa: S311 - no secret
+                await self._news.wait()
+                return
+        if full:
+            await self._recount()
+
+    async def _recount(self) -> None:
+        leases = list(self._outstanding)
+        with translated():
+            held = await look_up_leases(self._pool, worker=self._worker, leases=leases)
+        self._outstanding.difference_update(set(leases).difference(h.lease for h in held))

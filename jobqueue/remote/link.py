@@ -1,0 +1,104 @@
+"""One connection to WorkerService, with errors of ours."""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from jobqueue.transport import Route, channel_options, credentials, translate
+from jobqueue.v1 import worker_service_pb2 as pb
+from jobqueue.v1.worker_service_pb2_grpc import WorkerServiceStub
+
+_OPTIONS = [
+    # A server that comes back is found within seconds, however long it was away.
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.min_reconnect_backoff_ms", 1_000),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+    # A peer that vanished without a word ends the stream of jobs; the server allows 20 s.
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    # Two links of one process must not share a fate.
+    ("grpc.use_local_subchannel_pool", 1),
+]
+
+
+class Link:
+    """Calls the server of ``route``. Make it, and use it, on one running loop.
+
+    Methods raise ``jobqueue.errors``. Every call may take ``timeout_s`` seconds; the stream of jobs
+    has no end of its own.
+    """
+
+    def __init__(self, route: Route, *, timeout_s: float | None = None) -> None:
+        """``timeout_s`` None: as the route says. Raises InvalidArgument for unreadable files."""
+        self.timeout_s = route.timeout_s if timeout_s is None else timeout_s
+        self._route = route
+        self._channel = _open(route)
+        # Quoted elsewhere: the asynchronous stub exists for the type checker only.
+        self._stub: Any = WorkerServiceStub(self._channel)
+
+    async def close(self) -> None:
+        """End the connection and what is under way on it."""
+        await self._channel.close()
+
+    async def register(self, request: pb.RegisterRequest) -> pb.RegisterResponse:
+        """Make a worker known, or again."""
+        answer: pb.RegisterResponse = await self._call("Register", request)
+        return answer
+
+    async def start_jobs(self, request: pb.StartJobsRequest) -> pb.StartJobsResponse:
+        """Start jobs that were sent."""
+        answer: pb.StartJobsResponse = await self._call("StartJobs", request)
+        return answer
+
+    async def heartbeat(self, request: pb.HeartbeatRequest) -> pb.HeartbeatResponse:
+        """Beat, renew, hear."""
+        answer: pb.HeartbeatResponse = await self._call("Heartbeat", request)
+        return answer
+
+    async def report_results(self, request: pb.ReportResultsRequest) -> pb.ReportResultsResponse:
+        """Record what came of jobs."""
+        answer: pb.ReportResultsResponse = await self._call("ReportResults", request)
+        return answer
+
+    async def report_progress(self, request: pb.ReportProgressRequest) -> pb.ReportProgressResponse:
+        """Keep how far jobs are."""
+        answer: pb.ReportProgressResponse = await self._call("ReportProgress", request)
+        return answer
+
+    async def release_jobs(self, request: pb.ReleaseJobsRequest) -> pb.ReleaseJobsResponse:
+        """Hand jobs back."""
+        answer: pb.ReleaseJobsResponse = await self._call("ReleaseJobs", request)
+        return answer
+
+    async def deregister(self, request: pb.DeregisterRequest) -> None:
+        """Say that a worker ends."""
+        await self._call("Deregister", request)
+
+    async def stream_jobs(
+        self, request: pb.StreamJobsRequest
+    ) -> AsyncGenerator[pb.AssignedJob, None]:
+        """Yield jobs as they come. Closing the generator cuts the stream."""
+        stream = self._stub.StreamJobs(request, metadata=self._route.metadata())
+        try:
+            async for answer in stream:
+                yield answer.job
+        except grpc.RpcError as error:
+            raise translate(error, self._route.address) from error
+        finally:
+            stream.cancel()
+
+    async def _call(self, method: str, request: Any) -> Any:
+        send = getattr(self._stub, method)
+        try:
+            return await send(request, timeout=self.timeout_s, metadata=self._route.metadata())
+        except grpc.RpcError as error:
+            raise translate(error, self._route.address) from error
+
+
+def _open(route: Route) -> grpc.aio.Channel:
+    options = [*channel_options(route.address), *_OPTIONS]
+    if route.tls is None:
+        return grpc.aio.insecure_channel(route.address, options)
+    return grpc.aio.secure_channel(route.address, credentials(route.tls), options)

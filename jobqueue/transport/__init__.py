@@ -1,0 +1,26 @@
+"""How callers reach the server: where to and as whom, and what a failed call means.
+
+The same for everything that calls: both clients and remote workers.
+"""
+
+from jobqueue.transport.faults import translate
+from jobqueue.transport.route import (
+    DEFAULT_ADDRESS,
+    DEFAULT_TIMEOUT_S,
+    Route,
+    Tls,
+    channel_options,
+    check_timeout,
+    credentials,
+)
+
+__all__ = [
+    "DEFAULT_ADDRESS",
+    "DEFAULT_TIMEOUT_S",
+    "Route",
+    "Tls",
+    "channel_options",
+    "check_timeout",
+    "credentials",
+    "translate",
+]
