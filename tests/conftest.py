@@ -12,6 +12,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, settings
 
 from tests.support.postgres import (
     DEFAULT,
@@ -24,6 +25,10 @@ from tests.support.postgres import (
 )
 
 _TESTS = Path(__file__).parent
+
+# How long an example takes says how busy the machine is, not whether the code is right.
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("busy")
 _ON_BOTH = (_TESTS / "store", _TESTS / "races")
 
 
