@@ -152,7 +152,7 @@ def test_an_embedded_server_keeps_its_data_and_refuses_a_second_one(tmp_path: Pa
         port = ready_port(server.stdout)
         second = run("--grpc-port", "0", *embedded)
         assert second.returncode == 1
-        assert "already run by process" in second.stderr
+        assert second.stderr.endswith(f"already run by process {server.pid}\n")
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             stub = admin_grpc.AdminServiceStub(channel)
             stub.CreateQueue(admin_pb.CreateQueueRequest(name="kept"), timeout=10)
