@@ -20,7 +20,7 @@ def _shown(key: str, value: object) -> str:
         case bool():
             text = str(value).lower()
         case float():
-            text = f"{value:g}"
+            text = f"{value:.12g}"
         case tuple():
             text = ",".join(map(str, value))
         case Mapping():

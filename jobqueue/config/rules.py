@@ -53,7 +53,7 @@ class Number:
 
     def read(self, raw: object) -> float:
         """Accept an int, a float, or text that is one."""
-        wanted = f"must be a number from {self.low:g} to {self.high:g}, not {raw!r}"
+        wanted = f"must be a number from {self.low:.12g} to {self.high:.12g}, not {raw!r}"
         number = _number(raw, float, wanted)
         if math.isnan(number) or not self.low <= number <= self.high:
             raise ValueError(wanted)

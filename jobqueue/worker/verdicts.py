@@ -21,7 +21,7 @@ class RetryLater(Exception):
 
     def __init__(self, delay_s: float, why: str = "") -> None:
         if math.isnan(delay_s) or not 0 <= delay_s <= MAX_DELAY_S:
-            raise ValueError(f"delay_s must be between 0 and {MAX_DELAY_S:g}, not {delay_s!r}")
+            raise ValueError(f"delay_s must be between 0 and {MAX_DELAY_S:.12g}, not {delay_s!r}")
         super().__init__(why)
         self.delay_s = float(delay_s)
         self.why = why
