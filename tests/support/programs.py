@@ -106,12 +106,16 @@ def ctl_command(*arguments: str) -> list[str]:
 
 
 def run_ctl(
-    address: str, *arguments: str, stdin: bytes = b"", within_s: float = 60.0
+    address: str,
+    *arguments: str,
+    stdin: bytes = b"",
+    within_s: float = 60.0,
+    **variables: object,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run `jq-ctl` against a server to its end."""
+    """Run `jq-ctl` against a server to its end; ``variables`` as for ``environment``."""
     return subprocess.run(
         ctl_command(*arguments),
-        env=environment(server_addr=address),
+        env=environment(server_addr=address, **variables),
         input=stdin,
         capture_output=True,
         timeout=within_s,

@@ -1,10 +1,10 @@
 """Opens the client that the global flags describe."""
 
-import os
 from typing import TYPE_CHECKING
 
 import click
 
+from jobqueue.cli.connection import silence_grpc
 from jobqueue.cli.ctl.options import globals_of
 
 if TYPE_CHECKING:  # gRPC takes longer to load than all the rest of a --help
@@ -16,8 +16,7 @@ def open_client(ctx: click.Context) -> "Client":
 
     Raises InvalidArgument for flags that cannot work.
     """
-    # gRPC writes its own log to stderr, where only our one line of error belongs.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    silence_grpc()
     from jobqueue.client import Client  # noqa: PLC0415 - start-up time of --help
 
     flags = globals_of(ctx)
