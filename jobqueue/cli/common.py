@@ -1,5 +1,6 @@
 """What the server and the worker program share: flags, exit codes, start-up, last words."""
 
+import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,6 +15,13 @@ FAILED, BAD_SETTINGS = 1, 2
 LEVELS = click.Choice(("trace", "debug", "info", "warn", "error"))
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+def end_quietly_while_starting() -> None:
+    """Until the loop listens, nothing is held: a signal may end the process at once."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
 def start_logging(program: str, settings: Settings, warnings: Iterable[str]) -> None:

@@ -17,10 +17,12 @@ from jobqueue.cli.common import (
     FILE,
     FOLDER,
     LEVELS,
+    end_quietly_while_starting,
     refuse,
     say_failed,
     start_logging,
 )
+from jobqueue.cli.connection import silence_grpc
 from jobqueue.cli.version import print_version
 from jobqueue.config.load import Loaded, load_settings
 from jobqueue.config.model import Settings
@@ -116,6 +118,7 @@ def migrate_command(flags: Flags, revision: str) -> None:
 
 
 def _serve(flags: Flags) -> None:
+    end_quietly_while_starting()
     from jobqueue.wiring.serve import serve  # noqa: PLC0415 - loads the server
 
     settings = _start_up(flags)
@@ -176,4 +179,5 @@ def _run(work: Coroutine[object, object, T]) -> T:
 
 def main() -> None:
     """Run the program."""
+    silence_grpc()
     cli.main(prog_name=_PROGRAM)

@@ -4,7 +4,6 @@ What loads a driver or handlers is imported when a worker starts: `--help` must 
 """
 
 import os
-import signal
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +17,12 @@ from jobqueue.cli.common import (
     FILE,
     FOLDER,
     LEVELS,
+    end_quietly_while_starting,
     refuse,
     say_failed,
     start_logging,
 )
-from jobqueue.cli.connection import Connection, connection_options
+from jobqueue.cli.connection import Connection, connection_options, silence_grpc
 from jobqueue.cli.version import print_version
 from jobqueue.config.load import load_settings
 from jobqueue.config.model import Settings
@@ -129,7 +129,7 @@ def cli(**given: Any) -> None:
     flags = Flags(connection=Connection.taken_from(given), **given)
     if flags.data_dir is not None and not flags.embedded:
         raise click.UsageError("--data-dir needs --embedded")
-    _end_quietly_while_starting()
+    end_quietly_while_starting()
     # Like `python -m`: handlers live where the worker is started.
     sys.path.insert(0, str(Path.cwd()))
     _exit(_start(flags))
@@ -208,13 +208,6 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
     return uvloop.run(ended())
 
 
-def _end_quietly_while_starting() -> None:
-    """Until the loop listens, nothing is held: a signal may end the process at once."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit(0))
-    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
-
-
 def _exit(code: int) -> NoReturn:
     if not code:
         sys.exit(0)
@@ -225,6 +218,7 @@ def _exit(code: int) -> NoReturn:
 
 def main() -> None:
     """Run the program."""
+    silence_grpc()
     cli.main(prog_name=_PROGRAM)
 
 

@@ -1,5 +1,7 @@
 """An address as people write it: HOST:PORT, an IPv6 address in brackets."""
 
+from ipaddress import IPv6Address
+
 _LAST_PORT = 65_535
 
 
@@ -20,3 +22,14 @@ def split_address(text: str) -> tuple[str, int]:
 def is_port(text: str) -> bool:
     """Say whether a text is a number that a port can be."""
     return text.isascii() and text.isdigit() and 0 < int(text[:6]) <= _LAST_PORT
+
+
+def is_host(text: str) -> bool:
+    """Say whether a text can be a host: a name, or an IP address, in brackets or without."""
+    name = text[1:-1] if text.startswith("[") and text.endswith("]") else text
+    if ":" in name or name != text:
+        try:
+            IPv6Address(name)
+        except ValueError:
+            return False
+    return bool(name) and name.isprintable() and not set(name) & set("/@[]?#\\ ")

@@ -5,6 +5,7 @@ from collections.abc import Set as AbstractSet
 from itertools import combinations
 from urllib.parse import urlsplit
 
+from jobqueue.config.address import is_host
 from jobqueue.config.dsn import SCHEMES, has_password, ports_are_numbers
 from jobqueue.config.model import Settings
 from jobqueue.errors import Fault
@@ -67,6 +68,10 @@ def _retries(settings: Settings) -> Iterator[Fault]:
 
 def _database(settings: Settings, given: AbstractSet[str]) -> Iterator[Fault]:
     if settings.db.url is None:
+        host = settings.db.host
+        # A path is the folder of a socket.
+        if not host.startswith("/") and not all(map(is_host, host.split(","))):
+            yield Fault("db.host", "must be host names or addresses; db.port is for the port")
         return
     url = settings.db.url.reveal()
     try:

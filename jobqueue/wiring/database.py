@@ -5,7 +5,7 @@ import asyncio
 from jobqueue.config.model import DbSettings
 from jobqueue.embedded.server import EmbeddedPostgres
 from jobqueue.errors import DeadlineExceeded, Unavailable
-from jobqueue.runtime.log import get_logger
+from jobqueue.runtime.log import Quiet, get_logger
 from jobqueue.runtime.service import Service
 from jobqueue.store.pool import connect
 from jobqueue.wiring.options import EmbeddedChoice
@@ -55,14 +55,23 @@ async def await_database(db: DbSettings, dsn: str, patience_s: float = PATIENCE_
     Tries again with growing waits, saying so. Raises Unavailable after ``patience_s``; what
     waiting cannot heal, such as a wrong password, is raised at once.
     """
-    loop = asyncio.get_running_loop()
+    loop, quiet = asyncio.get_running_loop(), Quiet()
     deadline, wait_s = loop.time() + patience_s, _FIRST_WAIT_S
     while (error := await _try(db, dsn)) is not None:
         if loop.time() + wait_s > deadline:
             raise error
-        _log.warning("waiting for PostgreSQL", cause=cause_of(error), again_in_s=wait_s)
+        if quiet.admits(cause := cause_of(error)):
+            _log.warning("waiting for PostgreSQL", cause=cause, again_in_s=wait_s)
         await asyncio.sleep(wait_s)
         wait_s = min(2 * wait_s, _LAST_WAIT_S)
+
+
+async def check_not_refused(db: DbSettings, dsn: str) -> None:
+    """Raise Internal when PostgreSQL answers and refuses: a wrong password, an unknown name.
+
+    Waiting heals neither. One that does not answer is no fault here: whoever needs it waits.
+    """
+    await _try(db, dsn)
 
 
 async def _try(db: DbSettings, dsn: str) -> Unavailable | DeadlineExceeded | None:

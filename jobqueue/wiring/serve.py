@@ -18,6 +18,7 @@ from jobqueue.submission.system import System
 from jobqueue.wiring.coordination import LockLog
 from jobqueue.wiring.database import DatabaseRevival, await_database, start_embedded
 from jobqueue.wiring.options import EmbeddedChoice
+from jobqueue.wiring.ports import check_port
 from jobqueue.wiring.protection import Doorkeeping
 from jobqueue.wiring.server import Server, unused_features
 
@@ -31,6 +32,7 @@ async def serve(settings: Settings, embedded: EmbeddedChoice | None = None) -> N
     """
     for line in check_settings(settings):
         _log.info(line)
+    check_port("grpc.port", settings.grpc.port)
     LockLog().listen()
     with ShutdownSignals() as asked:
         async with AsyncExitStack() as running:

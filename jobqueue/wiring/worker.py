@@ -17,9 +17,10 @@ from jobqueue.lease.direct import DirectLeases
 from jobqueue.lease.interface import Leases
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.remote.leases import RemoteLeases
-from jobqueue.runtime.shutdown import ShutdownSignals
+from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
 from jobqueue.runtime.version import version
 from jobqueue.transport import Route
+from jobqueue.wiring.database import check_not_refused
 from jobqueue.wiring.options import EmbeddedChoice
 from jobqueue.wiring.worker_log import WorkerLog
 from jobqueue.worker.claiming import Room
@@ -93,14 +94,20 @@ def build_worker(settings: Settings, choice: WorkerChoice, registry: Registry) -
 def _leases(settings: Settings, choice: WorkerChoice, types: tuple[str, ...]) -> Leases:
     if choice.route is not None:
         return RemoteLeases(choice.route, types, stall_limit_s=settings.worker.stall_limit_s)
-    embedded = choice.embedded
-    dsn = read_dsn(embedded.folder()) if embedded else database_dsn(settings.db)
+    dsn = _dsn(settings, choice)
     return DirectLeases(dsn, _lease_settings(settings), choice.queues, types)
 
 
 async def work(settings: Settings, choice: WorkerChoice, registry: Registry) -> int:
-    """Run one worker until it is told to end; return its exit code."""
+    """Run one worker until it is told to end; return its exit code.
+
+    Raises Internal when the database answers and refuses.
+    """
     with ShutdownSignals() as asked:
+        if choice.route is None:
+            look = check_not_refused(settings.db, _dsn(settings, choice))
+            # Told to end meanwhile, the worker sees that by itself.
+            await finishes_before(asked.shutdown, look)
         return await build_worker(settings, choice, registry).run(asked)
 
 
@@ -109,6 +116,11 @@ async def work_in_processes(commands: Sequence[Sequence[str]]) -> int:
     WorkerLog().listen()
     with ShutdownSignals() as asked:
         return await supervise(commands, asked)
+
+
+def _dsn(settings: Settings, choice: WorkerChoice) -> str:
+    embedded = choice.embedded
+    return read_dsn(embedded.folder()) if embedded else database_dsn(settings.db)
 
 
 def new_worker_id() -> str:

@@ -1,10 +1,12 @@
 """Settings that contradict each other (R-2.4), and the table of defaults (R-2.3)."""
 
 from dataclasses import asdict
+from urllib.parse import urlsplit
 
 import pytest
 
 from jobqueue.config.describe import describe
+from jobqueue.config.dsn import database_dsn
 from jobqueue.config.keys import RULES, variable_of
 from jobqueue.config.load import load_settings
 from jobqueue.config.model import Settings
@@ -91,6 +93,13 @@ def test_the_default_policy_is_that_of_the_domain() -> None:
         ({"db.url": "postgresql://[::1/x"}, "db.url"),
         ({"db.url": "postgresql://u@h/d", "db.host": "other"}, "db.host"),
         ({"db.url": "postgresql://u:p@h/d", "db.password": "q"}, "db.password"),
+        ({"db.host": "a:b"}, "db.host"),
+        ({"db.host": "db:5432"}, "db.host"),
+        ({"db.host": "a,[b]"}, "db.host"),
+        ({"db.host": "user@db"}, "db.host"),
+        ({"db.host": "db/jobs"}, "db.host"),
+        ({"db.host": "db one"}, "db.host"),
+        ({"db.host": "db,"}, "db.host"),
         ({"kafka.sasl.mechanism": "GSSAPI"}, "kafka.sasl.mechanism"),
         ({"kafka.security_protocol": "SASL_SSL"}, "kafka.sasl.mechanism"),
     ],
@@ -119,6 +128,25 @@ def test_free_ports_do_not_collide() -> None:
 def test_a_lease_longer_than_the_heartbeat_timeout_is_warned_about() -> None:
     (warning,) = load_with(JQ_LEASE_DURATION_S="31")
     assert warning.startswith("lease.duration_s (31) is longer than")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "db",
+        "db.example",
+        "10.0.0.1",
+        "::1",
+        "[::1]",
+        "fe80::1%eth0",
+        "a,b,::1",
+        "/run/pg",
+        "bücher",
+    ],
+)
+def test_a_host_that_can_be_one_makes_an_address(host: str) -> None:
+    settings = load_settings(flags={}, env={"JQ_DB_HOST": host}, path=None).settings
+    assert urlsplit(database_dsn(settings.db)).scheme == "postgresql"
 
 
 def test_an_audience_needs_a_secret() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from jobqueue.config.model import DbSettings
 from jobqueue.errors import Unavailable
-from jobqueue.wiring.database import await_database, cause_of
+from jobqueue.wiring.database import await_database, cause_of, check_not_refused
 
 NOWHERE = "postgresql://x@127.0.0.1:1/none"
 
@@ -16,6 +16,10 @@ async def test_a_database_that_never_answers_is_given_up_after_the_patience(
         with pytest.raises(Unavailable):
             await await_database(DbSettings(), NOWHERE, patience_s=0.6)
     assert [r.getMessage() for r in caplog.records] == ["waiting for PostgreSQL"]
+
+
+async def test_a_database_that_does_not_answer_is_no_refusal() -> None:
+    await check_not_refused(DbSettings(), NOWHERE)
 
 
 def test_the_cause_names_what_the_driver_said_once() -> None:
