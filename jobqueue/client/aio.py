@@ -243,7 +243,7 @@ class AsyncClient:
         """Prove that the record is whole: yield a finding a check, and progress between them.
 
         ``checks`` names some (``domain.checkup.Check``); ``quick`` reads no table whole that only
-        grows. A check-up of ten million jobs takes minutes; ``timeout_s`` bounds all of it. Raises
+        grows. A check-up of a million jobs takes minutes; ``timeout_s`` bounds all of it. Raises
         Aborted when the server runs one already.
         """
         call = admin_calls.doctor(checks, quick=quick)

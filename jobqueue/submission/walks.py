@@ -16,7 +16,7 @@ from jobqueue.store.pool import Connection, Pool
 
 T = TypeVar("T")
 
-PAGE_JOBS = 20_000
+PAGE_JOBS = 10_000
 PAGE_KEYS = 20_000
 NEWEST_JOBS = 50_000
 """How many jobs a quick check-up walks."""

@@ -7,7 +7,9 @@
 -- before the first text[] · $4 how many int
 -- Relies on job_events_job, and on (job, seq) of sealed partitions and of job_events_kept. An
 -- event may be in both while its partition is being dropped: UNION tells it once.
-WITH e AS (
+WITH j AS MATERIALIZED (
+    SELECT o.id, o.job_id FROM jobqueue.jobs o WHERE o.id > $1::bigint AND o.id <= $2::bigint
+), e AS (
     SELECT x.eid, x.job, x.seq, x.from_status, x.to_status FROM jobqueue.job_events x
     WHERE x.job > $1::bigint AND x.job <= $2::bigint
     UNION
@@ -43,6 +45,6 @@ WITH e AS (
 ), numbered AS (
     SELECT f.job, j.job_id, f.check, row_number() OVER (PARTITION BY f.check ORDER BY f.job) AS n,
            count(*) OVER (PARTITION BY f.check) AS total
-    FROM faults f JOIN jobqueue.jobs j ON j.id = f.job
+    FROM faults f JOIN j ON j.id = f.job
 )
 SELECT job, job_id, "check", total FROM numbered WHERE n <= $4::int ORDER BY "check", job;

@@ -7,7 +7,9 @@ WITH page AS MATERIALIZED (
     WHERE (k.tenant, k.key) > ($1::text COLLATE "C", $2::text COLLATE "C")
     ORDER BY k.tenant, k.key LIMIT $3::int
 ), lost AS MATERIALIZED (
-    SELECT p.job_id FROM page p LEFT JOIN jobqueue.jobs j ON j.job_id = p.job_id
+    -- LATERAL with a LIMIT: by the index, whatever the planner thinks of reading jobs whole.
+    SELECT p.job_id FROM page p
+    LEFT JOIN LATERAL (SELECT o.id FROM jobqueue.jobs o WHERE o.job_id = p.job_id LIMIT 1) j ON true
     WHERE j.id IS NULL
 ), ending AS (
     SELECT p.tenant, p.key FROM page p ORDER BY p.tenant DESC, p.key DESC LIMIT 1

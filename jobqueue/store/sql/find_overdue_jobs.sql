@@ -13,6 +13,7 @@ WITH late AS (
            extract(epoch FROM now() - min(t.since) OVER (PARTITION BY t.place))::float8 AS oldest_s
     FROM late t
 )
-SELECT n.place, j.job_id, n.total, n.oldest_s
-FROM numbered n LEFT JOIN jobqueue.jobs j ON j.id = n.id
+SELECT n.place, (SELECT j.job_id FROM jobqueue.jobs j WHERE j.id = n.id) AS job_id, n.total,
+       n.oldest_s
+FROM numbered n
 WHERE n.n <= $2::int ORDER BY n.place, n.n;
