@@ -21,7 +21,7 @@ _CHECKS = "\n".join(f"  {check:<13} {asks}?" for check, asks in ASKS.items())
     help=f"""Prove from outside that the record of all jobs is whole.
 
     Looks at every job in pages, each in a short snapshot, and changes nothing; it is safe on a
-    system at work. A million jobs take some minutes. Exit code 1 when a check fails; warnings do not.
+    system at work. A million jobs take minutes. Exit code 1 when a check fails; warnings do not.
 
     \b
     Checks:
