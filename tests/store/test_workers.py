@@ -68,7 +68,7 @@ async def test_a_worker_hears_a_command_with_its_beat(
     number = await register_worker(db, facts())
     assert await beat_worker(db, number) is WorkerCommand.NONE
     assert await command_worker(db, "w-1", command)
-    assert (await one(db)).status is WorkerStatus.DRAINING
+    assert (await one(db)).status is WorkerStatus.ACTIVE  # until it hears, it claims
     assert await beat_worker(db, number) is command
     assert (await one(db)).status is WorkerStatus.DRAINING
     assert not await command_worker(db, "w-2", command)
