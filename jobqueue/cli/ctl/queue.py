@@ -33,11 +33,11 @@ def count(text: str) -> int:
 
 
 def _policy_options(command: Callable[..., None]) -> Callable[..., None]:
-    none = "none: no"
+    none, default = "none: no", "none: the server's default"
     for option in (
         click.option("--max-running", type=or_none(count), help=f"Most at once; {none} limit."),
-        click.option("--max-delay", type=seconds, help="Longest backoff."),
-        click.option("--base-delay", type=seconds, help="First backoff."),
+        click.option("--max-delay", type=or_none(seconds), help=f"Longest backoff; {default}."),
+        click.option("--base-delay", type=or_none(seconds), help=f"First backoff; {default}."),
         click.option(
             "--priority-weights",
             type=or_none(weights),
@@ -47,7 +47,11 @@ def _policy_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--ttl", type=or_none(seconds), help=f"TTL of jobs that name none; {none} TTL."
         ),
-        click.option("--max-retries", type=count, help="Retries of jobs that do not say."),
+        click.option(
+            "--max-retries",
+            type=or_none(count),
+            help=f"Retries of jobs that do not say; {default}.",
+        ),
     ):
         command = option(command)
     return command

@@ -184,6 +184,17 @@ def test_none_clears_a_setting_of_a_queue(ctl: Ctl, service: FakeService) -> Non
     assert not asked.policy.HasField("ttl")
 
 
+def test_none_gives_retries_and_delays_of_a_queue_their_defaults(
+    ctl: Ctl, service: FakeService
+) -> None:
+    service.answer("UpdateQueue", admin.UpdateQueueResponse())
+    flags = ("--max-retries", "none", "--base-delay", "none", "--max-delay", "none")
+    assert ctl("queue", "update", "emails", *flags).code == 0
+    asked = service.asked["UpdateQueue"][0]
+    assert list(asked.update_mask.paths) == ["base_delay", "max_delay", "max_retries"]
+    assert not any(asked.policy.HasField(name) for name in asked.update_mask.paths)
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_prints_a_script_for_each_shell(shell: str, ctl: Ctl) -> None:
     ended = ctl("completion", shell)
