@@ -5,6 +5,7 @@ The same for everything that calls the server: both clients and remote workers.
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +54,10 @@ _RETRY_POLICY = {
     "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"],
 }
 
+_SCHEMES = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "vsock:", "xds:")
+_HOST_PORT = re.compile(r"(\[[^\[\]\s]+\]|[^\[\]:/\s]+):(?P<port>[0-9]{1,5})", re.ASCII)
+_LAST_PORT = 65_535
+
 
 @dataclass(frozen=True, slots=True)
 class Tls:
@@ -77,8 +82,7 @@ class Route:
 
     def __post_init__(self) -> None:
         """Raise InvalidArgument for what can never work."""
-        if not self.address.strip():
-            raise InvalidArgument([FieldViolation("address", "must not be empty")])
+        check_address(self.address)
         check_timeout(self.timeout_s)
         if self.api_key is not None and not self._sendable(self.api_key):
             fault = "must be printable ASCII without spaces"
@@ -96,6 +100,21 @@ class Route:
     @staticmethod
     def _sendable(key: str) -> bool:
         return key.isascii() and key.isprintable() and " " not in key
+
+
+def check_address(address: str) -> None:
+    """Raise InvalidArgument unless this is ``HOST:PORT``, or a gRPC target with its scheme.
+
+    gRPC itself takes a missing port for 443, and one above 65535 modulo 65536.
+    """
+    if not address.strip():
+        raise InvalidArgument([FieldViolation("address", "must not be empty")])
+    if address.startswith(_SCHEMES):
+        return
+    host_port = _HOST_PORT.fullmatch(address)
+    if host_port is None or not 1 <= int(host_port["port"]) <= _LAST_PORT:
+        fault = f"must be HOST:PORT with a port from 1 to {_LAST_PORT}, not {address!r}"
+        raise InvalidArgument([FieldViolation("address", fault)])
 
 
 def check_timeout(seconds: float) -> float:

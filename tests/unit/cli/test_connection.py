@@ -11,6 +11,7 @@ from jobqueue.cli.connection import (
     connection_options,
 )
 from jobqueue.config.load import load_settings
+from jobqueue.errors import InvalidArgument
 from jobqueue.transport import DEFAULT_ADDRESS, Route, Tls
 
 
@@ -46,6 +47,20 @@ def test_variables_stand_in_for_flags_and_an_empty_one_for_nothing() -> None:
 
 def test_a_flag_beats_its_variable() -> None:
     assert route_of("--server-addr", "flag:1", JQ_SERVER_ADDR="variable:1").address == "flag:1"
+
+
+@pytest.mark.parametrize("address", ["h:1", "[::1]:65535", "10.0.0.1:50051", "unix:/run/jq.sock"])
+def test_an_address_is_a_host_and_a_port_or_a_target_of_grpc(address: str) -> None:
+    assert route_of("--server-addr", address).address == address
+
+
+@pytest.mark.parametrize(
+    "address", ["", " ", "h", "h:", ":1", "h:0", "h:65536", "h:x", "::1", "::1:1", "http://h:1"]
+)
+def test_an_address_that_grpc_would_misread_is_refused(address: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        Route(address)
+    assert [fault.field for fault in caught.value.violations] == ["address"]
 
 
 def test_an_api_key_is_in_no_repr() -> None:
