@@ -43,14 +43,18 @@ def _url() -> str:
 def _creator() -> dict[str, Any]:
     """Connect by the product's own DSN when it started us.
 
-    Names of prepared statements are random, because PgBouncer may hand us a connection on which
-    the counted ones exist.
+    Statements are not kept, and names of prepared ones are random, because PgBouncer may hand us
+    a connection on which the counted ones exist.
     """
     names = {"prepared_statement_name_func": lambda: f"__jq_{uuid4()}__"}
     dsn = context.config.attributes.get("dsn")
     if dsn is None:
         return {"connect_args": names}
-    return {"connect_args": names, "async_creator": lambda *_, **__: asyncpg.connect(dsn)}
+    return {"connect_args": names, "async_creator": lambda *_, **__: _connect(dsn)}
+
+
+async def _connect(dsn: str) -> asyncpg.Connection:
+    return await asyncpg.connect(dsn, statement_cache_size=0)
 
 
 async def main() -> None:

@@ -2,7 +2,8 @@
 
 The cluster is chosen by the environment: `JQ_TEST_DATABASE_URL`, else a container with
 `JQ_TEST_DOCKER=1`, else an embedded one. Store and race tests run again on the system's
-PostgreSQL 15 where its programs are found, because 15 to 18 must work; `--pg` narrows that.
+PostgreSQL 15 where its programs are found, because 15 to 18 must work, and those of the core of the
+product once more through PgBouncer; `--pg` narrows that.
 """
 
 from collections.abc import AsyncIterator
@@ -14,11 +15,14 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
+from tests.support.pgbouncer import running_pgbouncer
 from tests.support.postgres import (
     DEFAULT,
     PG15,
     PG15_BIN,
+    PGBOUNCER,
     Cluster,
+    PooledCluster,
     close_cluster,
     open_cluster,
     running_postgres,
@@ -30,31 +34,53 @@ _TESTS = Path(__file__).parent
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 _ON_BOTH = (_TESTS / "store", _TESTS / "races")
+_THROUGH_PGBOUNCER = frozenset(
+    f"test_{name}.py"
+    for name in (
+        "claim",
+        "due",
+        "migrate",
+        "partitions",
+        "read",
+        "reap",
+        "renew",
+        "settle",
+        "start",
+        "stats",
+        "submit",
+    )
+)
+"""Of the store tests: submit, claim, renew, settle, reap, promote, lists, figures, migrations."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a developer run the store tests on one PostgreSQL only."""
     parser.addoption(
         "--pg",
-        choices=(DEFAULT, PG15, "all"),
+        choices=(DEFAULT, PG15, PGBOUNCER, "all"),
         default="all",
         help="which PostgreSQL the store and race tests use (default: all that are found)",
     )
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run store and race tests once for each PostgreSQL."""
+    """Run store and race tests once for each PostgreSQL, and some through PgBouncer."""
     if "pg" in metafunc.fixturenames:
-        path = metafunc.definition.path
-        both = any(path.is_relative_to(folder) for folder in _ON_BOTH)
-        variants = _variants(metafunc.config) if both else [DEFAULT]
+        variants = _variants(metafunc.definition, metafunc.config.getoption("--pg"))
         metafunc.parametrize("pg", variants, indirect=True, scope="session")
 
 
-def _variants(config: pytest.Config) -> list[str]:
-    asked = config.getoption("--pg")
-    found = [DEFAULT, PG15] if (PG15_BIN / "postgres").exists() else [DEFAULT]
-    return found if asked == "all" else [asked]
+def _variants(test: pytest.Item, asked: str) -> list[str]:
+    if test.path.name == "test_pgbouncer.py":
+        return [PGBOUNCER]
+    if not any(test.path.is_relative_to(folder) for folder in _ON_BOTH):
+        return [DEFAULT]
+    possible = [DEFAULT]
+    if asked == PG15 or (PG15_BIN / "postgres").exists():
+        possible.append(PG15)
+    if test.path.name in _THROUGH_PGBOUNCER and not test.get_closest_marker("session"):
+        possible.append(PGBOUNCER)
+    return [variant for variant in possible if asked in {variant, "all"}]
 
 
 @pytest_asyncio.fixture(scope="session")
@@ -76,9 +102,20 @@ class Clusters:
         self._servers = servers
         self._closing = closing
         self._open: dict[str, Cluster] = {}
+        self._pooled: PooledCluster | None = None
 
     async def get(self, variant: str) -> Cluster:
         """Return the cluster, starting and migrating it the first time."""
+        return await (self._through_pgbouncer() if variant == PGBOUNCER else self._direct(variant))
+
+    async def _through_pgbouncer(self) -> PooledCluster:
+        if self._pooled is None:
+            direct = await self._direct(DEFAULT)
+            bouncer = self._servers.enter_context(running_pgbouncer(direct.dsn))
+            self._pooled = PooledCluster(direct, bouncer)
+        return self._pooled
+
+    async def _direct(self, variant: str) -> Cluster:
         if variant not in self._open:
             dsn = self._servers.enter_context(running_postgres(variant, self._folder))
             self._open[variant] = await open_cluster(dsn)
@@ -101,8 +138,8 @@ async def database(pg: Cluster) -> AsyncIterator[str]:
 
 
 @pytest_asyncio.fixture
-async def conn(database: str) -> AsyncIterator[asyncpg.Connection]:
+async def conn(pg: Cluster, database: str) -> AsyncIterator[asyncpg.Connection]:
     """One plain connection to the fresh database."""
-    connection = await asyncpg.connect(database)
+    connection = await asyncpg.connect(database, statement_cache_size=0 if pg.pooled else 100)
     yield connection
     await connection.close()

@@ -14,11 +14,12 @@ from sqlalchemy.exc import DBAPIError
 
 from jobqueue.errors import Unavailable
 from jobqueue.store.faults import connection_lost, sqlstate, translated
-from jobqueue.store.pool import Db, connect
+from jobqueue.store.pool import Db
 from jobqueue.store.statements import statement
 
 _READ_REVISION = statement("read_revision")
 _TRIES = 30
+_CONNECT_TIMEOUT_S = 3.0
 _LOCK_NOT_AVAILABLE = "55P03"
 # Alembic keeps the migration that runs in globals of its own.
 _ONE_AT_A_TIME = threading.Lock()
@@ -76,7 +77,8 @@ async def migrate(dsn: str, revision: str = "head") -> None:
 
 async def _current(dsn: str) -> str | None:
     # As for PgBouncer, which may be what the DSN names: one question needs no settings.
-    connection = await connect(dsn, pgbouncer=True)
+    with translated():
+        connection = await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT_S, statement_cache_size=0)
     try:
         return await schema_revision(connection)
     finally:

@@ -1,9 +1,15 @@
-"""Connections to PostgreSQL, with the settings that every statement here relies on."""
+"""Connections to PostgreSQL, with the settings that every statement here relies on.
+
+Behind PgBouncer in transaction mode two statements of one connection may run in two sessions. So
+nothing is prepared under a name, nothing is set for a session, nothing is reset; what a session
+must have comes from PgBouncer's ``connect_query`` or from the role (docs/operations.md).
+"""
 
 from typing import Any, TypeAlias
 
 import asyncpg
 
+from jobqueue.errors import FailedPrecondition
 from jobqueue.store.faults import translated
 from jobqueue.store.statements import statement
 
@@ -24,6 +30,11 @@ HOT_SETTINGS = {
     "timezone": "UTC",
 }
 
+_POOLED_SETTINGS = {"timezone": "UTC"}
+"""Of those, what PgBouncer knows and keeps for each client. Unnamed statements are planned anew
+each time; the rest is its administrator's, and the one that costs jobs is checked."""
+
+_READ_SYNCHRONOUS_COMMIT = statement("read_synchronous_commit")
 _SET_LOCK_TIMEOUT = statement("set_lock_timeout")
 
 
@@ -33,10 +44,9 @@ async def limit_lock_waits(connection: Connection, seconds: float) -> None:
 
 
 def _options(connect_timeout_s: float, application_name: str, *, pgbouncer: bool) -> dict[str, Any]:
-    """PgBouncer refuses start-up parameters and loses prepared statements between calls."""
     options: dict[str, Any] = {"timeout": connect_timeout_s}
     if pgbouncer:
-        return options | {"statement_cache_size": 0}
+        return options | {"statement_cache_size": 0, "server_settings": _POOLED_SETTINGS}
     name = {"application_name": application_name} if application_name else {}
     return options | {"server_settings": HOT_SETTINGS | name}
 
@@ -48,10 +58,20 @@ async def connect(
     pgbouncer: bool = False,
     application_name: str = "",
 ) -> Connection:
-    """Open one connection. Raises Unavailable when it cannot be had in time."""
+    """Open one connection.
+
+    Raises Unavailable when it cannot be had in time, FailedPrecondition when PgBouncer's sessions
+    do not keep what they commit.
+    """
     options = _options(connect_timeout_s, application_name, pgbouncer=pgbouncer)
     with translated():
         connection: Connection = await asyncpg.connect(dsn, **options)
+        try:
+            if pgbouncer:
+                await _require_durable(connection)
+        except BaseException:
+            connection.terminate()
+            raise
     return connection
 
 
@@ -65,8 +85,24 @@ async def create_pool(
 ) -> Pool:
     """Open a pool of at most ``size`` connections, one of them at once.
 
-    Raises Unavailable when the first cannot be had.
+    Raises Unavailable when the first cannot be had, FailedPrecondition as ``connect`` does.
     """
     options = _options(connect_timeout_s, application_name, pgbouncer=pgbouncer)
+    if pgbouncer:
+        options |= {"init": _require_durable, "reset": _leave_as_it_is}
     with translated():
         return await asyncpg.create_pool(dsn, min_size=1, max_size=size, **options)
+
+
+async def _require_durable(connection: Connection) -> None:
+    """Raise FailedPrecondition when an answer "committed" would not be the truth."""
+    if await connection.fetchval(_READ_SYNCHRONOUS_COMMIT) == "off":
+        raise FailedPrecondition(
+            "behind PgBouncer synchronous_commit is off, and accepted jobs could be lost:"
+            " set it on by PgBouncer's connect_query or by ALTER ROLE",
+            reason="NOT_DURABLE",
+        )
+
+
+async def _leave_as_it_is(_connection: Connection) -> None:
+    """Reset nothing when a connection goes back to the pool: it has no session of its own."""

@@ -7,18 +7,19 @@ import pytest_asyncio
 
 from jobqueue.store.pool import Connection, Pool, connect, create_pool
 from tests.support.checkup import live
+from tests.support.postgres import Cluster
 from tests.support.soundness import assert_sound
 
 Connect = Callable[[], Awaitable[Connection]]
 
 
 @pytest_asyncio.fixture
-async def another(database: str) -> AsyncIterator[Connect]:
+async def another(pg: Cluster, database: str) -> AsyncIterator[Connect]:
     """Open one more connection with the product's settings; closed after the test."""
     async with AsyncExitStack() as closing:
 
         async def open_one() -> Connection:
-            connection = await connect(database)
+            connection = await connect(database, pgbouncer=pg.pooled)
             closing.push_async_callback(connection.close)
             return connection
 
@@ -39,9 +40,9 @@ async def db(bare: Connection) -> AsyncIterator[Connection]:
 
 
 @pytest_asyncio.fixture
-async def pool(database: str) -> AsyncIterator[Pool]:
+async def pool(pg: Cluster, database: str) -> AsyncIterator[Pool]:
     """A pool with the product's settings."""
-    opened = await create_pool(database, size=8)
+    opened = await create_pool(database, size=8, pgbouncer=pg.pooled)
     yield opened
     await opened.close()
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 from jobqueue.errors import Unavailable
 from jobqueue.store import migrate as module
 from jobqueue.store.migrate import head, migrate, schema_revision
-from jobqueue.store.pool import Connection, connect
+from jobqueue.store.pool import Connection
 from tests.store.conftest import Connect
 from tests.support.postgres import Cluster, with_database
 from tests.support.store import add_queue, claim_one, settle, submit
@@ -42,7 +42,7 @@ async def empty(pg: Cluster) -> AsyncIterator[str]:
 
 
 async def revision(dsn: str) -> str | None:
-    connection = await connect(dsn)
+    connection = await asyncpg.connect(dsn, statement_cache_size=0)
     try:
         return await schema_revision(connection)
     finally:

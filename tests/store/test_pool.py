@@ -2,11 +2,11 @@
 
 import pytest
 
-from jobqueue.errors import Aborted, DeadlineExceeded, Unavailable
+from jobqueue.errors import Aborted, DeadlineExceeded, FailedPrecondition, Unavailable
 from jobqueue.store.faults import retrying, translated
 from jobqueue.store.pool import Connection, Db, Pool, connect, create_pool, limit_lock_waits
 from tests.store.conftest import Connect
-from tests.support.postgres import with_database
+from tests.support.postgres import Cluster, database_of, with_database
 from tests.support.store import add_queue
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
@@ -28,8 +28,16 @@ async def test_a_connection_names_itself(database: str) -> None:
     await connection.close()
 
 
-async def test_through_pgbouncer_nothing_is_set_and_nothing_is_prepared(database: str) -> None:
-    pool = await create_pool(database, size=1, pgbouncer=True, application_name="unsaid")
+@pytest.fixture
+async def lasting(pg: Cluster, database: str) -> str:
+    """A database whose sessions keep what they commit, as those behind PgBouncer must."""
+    name = database_of(database)
+    await pg.admin.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = on')
+    return database
+
+
+async def test_through_pgbouncer_nothing_is_set_and_nothing_is_prepared(lasting: str) -> None:
+    pool = await create_pool(lasting, size=1, pgbouncer=True, application_name="unsaid")
     await add_queue(pool)
     for _ in range(3):
         await pool.fetchval("SELECT 1 WHERE $1", True)
@@ -37,6 +45,29 @@ async def test_through_pgbouncer_nothing_is_set_and_nothing_is_prepared(database
     assert await pool.fetchval("SELECT current_setting('application_name')") == ""
     assert await pool.fetchval("SELECT current_setting('plan_cache_mode')") == "auto"
     await pool.close()
+
+
+async def test_through_pgbouncer_a_pool_resets_nothing_and_ends_what_was_begun(
+    lasting: str,
+) -> None:
+    pool = await create_pool(lasting, size=1, pgbouncer=True)
+    async with pool.acquire() as connection:
+        await connection.execute("SET lock_timeout = 77")
+        await connection.execute("BEGIN")
+        await add_queue(connection)
+    assert await pool.fetchval("SHOW lock_timeout") == "77ms"
+    assert await pool.fetchval("SELECT count(*) FROM jobqueue.queues") == 0
+    await pool.close()
+
+
+async def test_through_pgbouncer_sessions_that_lose_commits_are_refused(
+    pg: Cluster, database: str
+) -> None:
+    name = database_of(database)
+    await pg.admin.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
+    for opening in (connect(database, pgbouncer=True), create_pool(database, pgbouncer=True)):
+        with pytest.raises(FailedPrecondition, match="synchronous_commit is off"):
+            await opening
 
 
 async def test_a_database_out_of_reach_is_unavailable() -> None:

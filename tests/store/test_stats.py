@@ -188,6 +188,7 @@ async def test_rates_count_attempts_that_ran_and_were_not_handed_back(db: Connec
     assert stats.average_processing_s == pytest.approx(2.0, abs=0.5)
 
 
+@pytest.mark.session
 @pytest.mark.parametrize("rolled", [True, False])
 async def test_what_ended_before_the_window_is_not_in_its_rates(
     bare: Connection, *, rolled: bool

@@ -11,9 +11,11 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 
 from jobqueue.embedded.server import EmbeddedPostgres
+from tests.support.pgbouncer import PgBouncer
 
 DEFAULT = "default"
 PG15 = "pg15"
+PGBOUNCER = "pgbouncer"
 PG15_BIN = Path("/usr/lib/postgresql/15/bin")
 _SETTINGS = {"max_prepared_transactions": "4"}  # off by default, and others may use them
 _IMAGE = "postgres:18-alpine"
@@ -21,28 +23,54 @@ _MEMORY, _MEMORY_NEEDED = Path("/dev/shm"), 2 * 1024**3
 
 
 class Cluster:
-    """A running PostgreSQL and the databases this session made on it."""
+    """A running PostgreSQL and the databases this session made on it.
+
+    ``pooled`` says that its DSNs lead through a PgBouncer in transaction mode.
+    """
+
+    pooled = False
 
     def __init__(self, admin: asyncpg.Connection, dsn: str, template: str) -> None:
         self.admin = admin
         self.dsn = dsn
-        self._template = template
+        self.template = template
         self._made = 0
 
     async def create_database(self) -> str:
         """Return the DSN of a fresh, migrated database."""
         self._made += 1
-        name = f"{self._template}_{self._made}"
+        name = f"{self.template}_{self._made}"
         # Copying files instead of logging blocks takes a third of the time (PostgreSQL 15 and up).
         await self.admin.execute(
-            f'CREATE DATABASE "{name}" TEMPLATE "{self._template}" STRATEGY FILE_COPY'
+            f'CREATE DATABASE "{name}" TEMPLATE "{self.template}" STRATEGY FILE_COPY'
         )
         return with_database(self.dsn, name)
 
     async def drop_database(self, dsn: str) -> None:
         """Drop it, whoever is still connected: a test of killed programs leaves some behind."""
-        name = urlsplit(dsn).path.removeprefix("/")
+        name = database_of(dsn)
         await self.admin.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+class PooledCluster(Cluster):
+    """A cluster seen through a PgBouncer. Only databases are made and dropped directly."""
+
+    pooled = True
+
+    def __init__(self, direct: Cluster, bouncer: PgBouncer) -> None:
+        super().__init__(direct.admin, bouncer.dsn("postgres"), direct.template)
+        self.bouncer = bouncer
+        self.direct = direct
+
+    async def create_database(self) -> str:
+        """Return the DSN of a fresh, migrated database."""
+        return with_database(self.dsn, database_of(await self.direct.create_database()))
+
+    async def drop_database(self, dsn: str) -> None:
+        """Drop it. Raises AssertionError when nothing that was done in it came through here."""
+        passed = self.bouncer.transactions(database_of(dsn))
+        await self.direct.drop_database(dsn)
+        assert passed > 0, "the test went past PgBouncer"
 
 
 async def open_cluster(dsn: str) -> Cluster:
@@ -109,3 +137,8 @@ def _container() -> Iterator[str]:
 def with_database(dsn: str, name: str) -> str:
     """Return `dsn` with another database."""
     return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
+
+
+def database_of(dsn: str) -> str:
+    """Return the name of the database of a DSN."""
+    return urlsplit(dsn).path.removeprefix("/")

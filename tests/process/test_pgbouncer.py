@@ -1,0 +1,101 @@
+"""Server and worker as people run them, with a PgBouncer in transaction mode between."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from jobqueue.client import AsyncClient, JobSpec
+from tests.support.pgbouncer import documented
+from tests.support.postgres import PooledCluster, database_of, with_database
+from tests.support.programs import Program, ServerProgram, WorkerProgram
+from tests.support.soundness import assert_sound
+from tests.support.waiting import eventually
+
+QUEUE, JOBS = "pooled", 400
+ENDED = "SELECT count(*) FROM jobqueue.finished"
+NOT_DONE_ONCE = """
+    SELECT job FROM jobqueue.job_event_log
+    GROUP BY job HAVING count(*) FILTER (WHERE to_status = 'DONE') <> 1
+"""
+SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    return folder
+
+
+@pytest_asyncio.fixture
+async def direct(pg: PooledCluster, database: str) -> AsyncIterator[asyncpg.Connection]:
+    """A look past PgBouncer."""
+    connection = await asyncpg.connect(with_database(pg.direct.dsn, database_of(database)))
+    yield connection
+    await connection.close()
+
+
+def server(dsn: str, logs: Path) -> ServerProgram:
+    return ServerProgram(dsn, logs, db_pgbouncer="true", scheduler_interval_ms=100)
+
+
+def worker(dsn: str, logs: Path) -> WorkerProgram:
+    flags = ("--handlers", "tests.support.fleet_handlers", "--queues", QUEUE, "--log-level", "info")
+    return WorkerProgram(dsn, logs, *flags, db_pgbouncer="true")
+
+
+async def submit_jobs(address: str) -> None:
+    """Submit jobs of which half are due a little later."""
+    async with AsyncClient(address) as client:
+        await client.create_queue(QUEUE, base_delay_s=0.1, max_delay_s=0.5)
+        for delay_s in (None, 0.5):
+            job = JobSpec(QUEUE, b"x", type="work", delay_s=delay_s)
+            await client.submit_many([job] * (JOBS // 2))
+
+
+async def ended(conn: asyncpg.Connection, count: int) -> int:
+    """Wait until so many jobs have ended; return how many really have."""
+
+    async def look() -> int:
+        seen: int = await conn.fetchval(ENDED)
+        return seen if seen >= count else 0
+
+    return await eventually(look, within_s=60.0, what=f"the end of {count} jobs")
+
+
+async def test_all_jobs_are_done_once_though_pgbouncer_and_the_server_are_restarted(
+    pg: PooledCluster, database: str, direct: asyncpg.Connection, logs: Path
+) -> None:
+    first = server(database, logs)
+    programs: list[Program] = [first, worker(database, logs)]
+    try:
+        for program in programs:
+            await asyncio.to_thread(program.ready)
+        await submit_jobs(first.address)
+        assert await ended(direct, 50) < JOBS, "PgBouncer is killed too late"
+        pg.bouncer.kill()
+        await eventually(lambda: nobody(direct, database), what="the end of all sessions")
+        pg.bouncer.start()
+        before = await direct.fetchval(ENDED)
+        await ended(direct, before + 50)
+        first.send(signal.SIGTERM)
+        assert await asyncio.to_thread(first.ended) == 0
+        programs.append(await asyncio.to_thread(server(database, logs).ready))
+        await ended(direct, JOBS)
+        pool_size = int(documented()["pgbouncer"]["default_pool_size"])
+        assert 0 < await direct.fetchval(SESSIONS, database_of(database)) <= pool_size
+    finally:
+        for program in programs:
+            program.kill()
+    assert await direct.fetchval("SELECT count(*) FROM jobqueue.jobs") == JOBS
+    assert await direct.fetch(NOT_DONE_ONCE) == []
+    await assert_sound(direct)
+
+
+async def nobody(conn: asyncpg.Connection, database: str) -> bool:
+    return bool(await conn.fetchval(SESSIONS, database_of(database)) == 0)
