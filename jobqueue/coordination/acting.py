@@ -30,8 +30,6 @@ _BEYOND_EXPIRY_S = 0.002
 _FAILURES = 5
 """Failed turns in a row after which a holder counts as unable; they take about three seconds."""
 
-_ACTING_WITHOUT = frozenset({LockState.UNAVAILABLE, LockState.GIVEN_UP})
-
 
 class ActingLock(Service):
     """Holds one lock, or tries to, and says whether the duties under it may act."""
@@ -69,7 +67,7 @@ class ActingLock(Service):
         """Say whether to act now. Ask before each piece of work."""
         if self.state is LockState.HELD:
             return self._clock.monotonic() < self._trusted_until
-        return self.state in _ACTING_WITHOUT
+        return self.state.acts_without
 
     async def turn(self) -> float | None:
         """Take, extend or give up the lock."""

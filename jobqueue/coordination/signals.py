@@ -20,6 +20,11 @@ class LockState(StrEnum):
     GIVEN_UP = "given-up"
     """Could not do the work and left the lock to others: goes on trying without it."""
 
+    @property
+    def acts_without(self) -> bool:
+        """True when a replica acts though it does not hold the lock."""
+        return self in {LockState.UNAVAILABLE, LockState.GIVEN_UP}
+
 
 @dataclass(frozen=True, slots=True)
 class LockChanged:

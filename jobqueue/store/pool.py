@@ -5,6 +5,7 @@ nothing is prepared under a name, nothing is set for a session, nothing is reset
 must have comes from PgBouncer's ``connect_query`` or from the role (docs/operations.md).
 """
 
+from functools import partial
 from typing import Any, TypeAlias
 
 import asyncpg
@@ -68,7 +69,7 @@ async def connect(
         connection: Connection = await asyncpg.connect(dsn, **options)
         try:
             if pgbouncer:
-                await _require_durable(connection)
+                await _require_durable(connection, connect_timeout_s)
         except BaseException:
             connection.terminate()
             raise
@@ -89,14 +90,15 @@ async def create_pool(
     """
     options = _options(connect_timeout_s, application_name, pgbouncer=pgbouncer)
     if pgbouncer:
-        options |= {"init": _require_durable, "reset": _leave_as_it_is}
+        check = partial(_require_durable, timeout_s=connect_timeout_s)
+        options |= {"init": check, "reset": _leave_as_it_is}
     with translated():
         return await asyncpg.create_pool(dsn, min_size=1, max_size=size, **options)
 
 
-async def _require_durable(connection: Connection) -> None:
+async def _require_durable(connection: Connection, timeout_s: float) -> None:
     """Raise FailedPrecondition when an answer "committed" would not be the truth."""
-    if await connection.fetchval(_READ_SYNCHRONOUS_COMMIT) == "off":
+    if await connection.fetchval(_READ_SYNCHRONOUS_COMMIT, timeout=timeout_s) == "off":
         raise FailedPrecondition(
             "behind PgBouncer synchronous_commit is off, and accepted jobs could be lost:"
             " set it on by PgBouncer's connect_query or by ALTER ROLE",

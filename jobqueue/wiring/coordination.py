@@ -13,8 +13,6 @@ from jobqueue.v1 import admin_service_pb2 as admin
 
 REAPER, SCHEDULER = "reaper", "scheduler"
 
-_WITHOUT_LOCK = frozenset({LockState.UNAVAILABLE, LockState.GIVEN_UP})
-
 _log = get_logger(__name__)
 
 
@@ -74,7 +72,7 @@ class LockLog:
         LOCK_CHANGED.subscribe(self._changed)
 
     def _changed(self, news: LockChanged) -> None:
-        if news.state in _WITHOUT_LOCK:
+        if news.state.acts_without:
             _log.warning("acting without the lock", lock=news.lock, cause=news.cause)
         elif news.state is LockState.STANDBY:
             _log.info("standing by: another server acts", lock=news.lock)

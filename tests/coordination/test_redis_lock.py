@@ -1,6 +1,7 @@
 """The lock itself: one owner, and nobody else can extend or end it."""
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
@@ -17,6 +18,8 @@ from tests.support.redis import RedisServer
 from tests.support.waiting import eventually
 
 KEY = "lock"
+OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
+DOCUMENTED_RIGHTS = re.compile(r"A user with `(~jobqueue:[^`]*)`")
 SHORT_MS = 200
 
 
@@ -162,12 +165,21 @@ async def test_operations_are_timed_by_name(redis_server: RedisServer) -> None:
     assert all(o.ok and o.seconds >= 0 for o in operations)
 
 
-async def test_user_password_and_db_are_used(redis_server: RedisServer) -> None:
-    redis_server.command("ACL", "SETUSER", "jq", "on", ">secret", "~lock", "+@all")
+async def test_user_password_and_db_are_used_and_the_documented_rights_suffice(
+    redis_server: RedisServer,
+) -> None:
+    needed = DOCUMENTED_RIGHTS.search(OPERATIONS.read_text())
+    assert needed is not None
+    rights = needed[1].replace("jobqueue:*", KEY).split()
+    redis_server.command("ACL", "SETUSER", "jq", "on", ">secret", *rights)
     try:
         settings = redis_server.settings(username="jq", password="secret", db=3)
-        async with contenders(settings, 1) as (lock,):
+        async with contenders(settings) as (lock, other):
             assert await lock.acquire()
+            assert await lock.extend()
+            assert await other.remaining_s() > 0
+            assert await lock.release()
+            assert await other.acquire()
         assert redis_server.command("EXISTS", KEY) == 0
     finally:
         redis_server.command("ACL", "DELUSER", "jq")

@@ -1,6 +1,7 @@
 """Server and worker as people run them, with a PgBouncer in transaction mode between."""
 
 import asyncio
+import shutil
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,7 +11,10 @@ import pytest
 import pytest_asyncio
 
 from jobqueue.client import AsyncClient, JobSpec
-from tests.support.pgbouncer import documented
+from jobqueue.errors import DeadlineExceeded, Unavailable
+from jobqueue.store.faults import retrying, translated
+from jobqueue.store.pool import create_pool
+from tests.support.pgbouncer import documented, find_pgbouncer
 from tests.support.postgres import PooledCluster, database_of, with_database
 from tests.support.programs import Program, ServerProgram, WorkerProgram
 from tests.support.soundness import assert_sound
@@ -23,6 +27,8 @@ NOT_DONE_ONCE = """
     GROUP BY job HAVING count(*) FILTER (WHERE to_status = 'DONE') <> 1
 """
 SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
+
+ASLEEP = "FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'"
 
 
 @pytest.fixture
@@ -95,6 +101,41 @@ async def test_all_jobs_are_done_once_though_pgbouncer_and_the_server_are_restar
     assert await direct.fetchval("SELECT count(*) FROM jobqueue.jobs") == JOBS
     assert await direct.fetch(NOT_DONE_ONCE) == []
     await assert_sound(direct)
+
+
+async def test_a_statement_that_is_given_up_ends_in_postgresql_too(
+    database: str, direct: asyncpg.Connection
+) -> None:
+    pool = await create_pool(database, size=1, pgbouncer=True)
+    with pytest.raises(DeadlineExceeded), translated():
+        await pool.fetchval("SELECT pg_sleep(600)", timeout=0.2)
+    await eventually(lambda: direct.fetchval(f"SELECT count(*) = 0 {ASLEEP}"), what="its end")
+    assert await pool.fetchval("SELECT 1") == 1
+    await pool.close()
+
+
+async def test_sessions_that_postgresql_cut_are_replaced(
+    database: str, direct: asyncpg.Connection
+) -> None:
+    pool = await create_pool(database, size=1, pgbouncer=True)
+    asleep = asyncio.create_task(pool.fetchval("SELECT pg_sleep(600)"))
+    await eventually(lambda: direct.fetchval(f"SELECT pg_terminate_backend(pid) {ASLEEP}"))
+    with pytest.raises(Unavailable), translated():
+        await asleep
+    assert await retrying(lambda: pool.fetchval("SELECT 1")) == 1
+    await pool.close()
+
+
+def test_a_missing_pgbouncer_is_a_skip_and_a_failure_where_it_is_required(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _name, path: None)
+    monkeypatch.delenv("JQ_REQUIRE_PGBOUNCER", raising=False)
+    with pytest.raises(pytest.skip.Exception):
+        find_pgbouncer()
+    monkeypatch.setenv("JQ_REQUIRE_PGBOUNCER", "1")
+    with pytest.raises(pytest.fail.Exception):
+        find_pgbouncer()
 
 
 async def nobody(conn: asyncpg.Connection, database: str) -> bool:

@@ -1,6 +1,8 @@
 """A real Redis-protocol server for tests, on a port that it keeps when it is restarted."""
 
+import contextlib
 import os
+import random
 import signal
 import socket
 from collections.abc import Iterator
@@ -84,6 +86,12 @@ class RedisServer:
 
 
 def free_port() -> int:
-    """Return a port of the loopback that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return int(probe.getsockname()[1])
+    """Return a port of the loopback that nobody listens on.
+
+    It is none of those that the system gives to outgoing connections, so that it is still free
+    when a server comes back to it.
+    """
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
