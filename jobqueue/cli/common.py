@@ -36,7 +36,9 @@ def start_logging(program: str, settings: Settings, warnings: Iterable[str]) -> 
 
 def say_failed(program: str, error: JobQueueError) -> None:
     """Print one line: what failed, and what the driver said of it."""
-    cause = f": {error.__cause__}" if error.__cause__ else ""
+    said = str(error.__cause__ or "")
+    # What takes several lines is a dump for developers, such as a failed gRPC call.
+    cause = f": {said}" if said and "\n" not in said else ""
     click.echo(f"{program}: {error}{cause}", err=True)
 
 

@@ -9,7 +9,7 @@ import contextlib
 from dataclasses import dataclass, field
 
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
-from jobqueue.errors import JobQueueError
+from jobqueue.errors import JobQueueError, PermissionDenied, Unauthenticated
 from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone, Leases, News
 from jobqueue.runtime.service import Service
 from jobqueue.runtime.shutdown import ShutdownSignals
@@ -59,7 +59,8 @@ class Worker:
         """Work until ``asked`` to end; return the exit code, one of the three above.
 
         A database that cannot be reached is waited for, at the start too. Raises ChildFailed when
-        handler processes cannot be started.
+        handler processes cannot be started; Unauthenticated or PermissionDenied when a server does
+        not take this worker.
         """
         self._asked = asked
         self._leases.on_news(self._hear)
@@ -80,6 +81,9 @@ class Worker:
         await opening.start()
         await any_set(opening.done, self._asked.shutdown)
         await opening.stop(_HURRY_LIMIT_S)
+        if opening.refusal is not None:
+            await self._close_leases()
+            raise opening.refusal
         return opening.done.is_set()
 
     async def _serve(self) -> None:
@@ -165,17 +169,21 @@ class Worker:
 
 
 class Opening(Service):
-    """Registers the worker, trying until it works."""
+    """Registers the worker, trying until it works or somebody says that it may not."""
 
     def __init__(self, leases: Leases, facts: WorkerFacts) -> None:
         super().__init__("open", interval_s=3600.0)
         self.done = asyncio.Event()
+        self.refusal: JobQueueError | None = None
         self._leases = leases
         self._facts = facts
 
     async def turn(self) -> float | None:
         """Try once; after success there is nothing left to do."""
         if not self.done.is_set():
-            await self._leases.open(self._facts)
+            try:
+                await self._leases.open(self._facts)
+            except (Unauthenticated, PermissionDenied) as error:
+                self.refusal = error
             self.done.set()
         return None

@@ -1,0 +1,93 @@
+"""Remote workers and a server that asks who is there (R-1.3, R-9.1)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from jobqueue.client import AsyncClient, JobSpec
+from tests.support.certificates import Authority, settings
+from tests.support.facade import Facade, serving
+from tests.support.programs import RemoteWorkerProgram
+from tests.support.soundness import assert_sound
+
+WORK_KEY, APP_KEY = "work-key-0123456789", "app-key-0123456789"
+GUARD = {
+    "auth__api_keys": f"fleet:work:{WORK_KEY},app:submit:{APP_KEY}",
+    "lease__duration_s": 1.5,
+    "lease__renew_interval_s": 0.3,
+    "worker__heartbeat_interval_s": 0.3,
+    "reaper__interval_ms": 100,
+}
+LONGER_THAN_A_LEASE = b'{"command": "sleep 3; echo done"}'
+
+Start = Callable[[str | None], RemoteWorkerProgram]
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@pytest_asyncio.fixture
+async def server(
+    database: str, conn: asyncpg.Connection, authority: Authority
+) -> AsyncIterator[Facade]:
+    async with serving(database, **GUARD, **settings(authority.server(), authority.path)) as facade:
+        yield facade
+    await assert_sound(conn)
+
+
+@pytest.fixture
+def start(server: Facade, authority: Authority, tmp_path: Path) -> Iterator[Start]:
+    (tmp_path / "logs").mkdir()
+    made: list[RemoteWorkerProgram] = []
+    pair = authority.issue("worker")
+    tls = {"tls_ca": authority.path, "tls_cert": pair.cert, "tls_key": pair.key}
+
+    def start(key: str | None) -> RemoteWorkerProgram:
+        address = f"localhost:{server.port}"
+        variables = {**tls, "api_key": key or ""}
+        made.append(RemoteWorkerProgram(address, tmp_path / "logs", **variables))
+        return made[-1]
+
+    yield start
+    for worker in made:
+        worker.kill()
+
+
+async def test_a_worker_with_a_certificate_and_the_role_work_runs_and_renews(
+    server: Facade, authority: Authority, start: Start
+) -> None:
+    worker = start(WORK_KEY)
+    await asyncio.to_thread(worker.ready)
+    tls = authority.tls(authority.issue("app"))
+    async with AsyncClient(f"localhost:{server.port}", tls=tls, api_key=APP_KEY) as client:
+        made = await client.submit(JobSpec("default", LONGER_THAN_A_LEASE, type="shell"))
+        job = await client.wait(made.job_id, timeout_s=40)
+        assert (job.status, job.result, job.attempt) == ("DONE", b"done\n", 1)
+    worker.process.terminate()
+    assert await asyncio.to_thread(worker.ended) == 0
+    assert WORK_KEY not in worker.text()
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        (None, "an API key or token is needed"),
+        ("wrong-key-0123456789", "the API key or token is not valid"),
+        (APP_KEY, "needs the role work; app has submit"),
+    ],
+)
+async def test_a_worker_that_the_server_does_not_take_ends_with_1_and_says_why(
+    start: Start, key: str | None, words: str
+) -> None:
+    worker = start(key)
+    assert await asyncio.to_thread(worker.ended) == 1
+    (told,) = [line for line in worker.text().splitlines() if not line.startswith("{")]
+    assert told.startswith("jq-worker: ")
+    assert words in told
+    assert key is None or key not in worker.text()
