@@ -11,12 +11,10 @@ def split_address(text: str) -> tuple[str, int]:
     What was given is not repeated: it may be a URL that holds a password.
     """
     host, _, port = text.strip().rpartition(":")
-    bracketed = host.startswith("[") and host.endswith("]")
-    name = host[1:-1] if bracketed else host
-    plain = bool(name) and not set(name) & set("/@[] ") and (bracketed or ":" not in name)
-    if not plain or not is_port(port):
+    clear = ":" not in host or host.startswith("[")
+    if not clear or not is_host(host) or not is_port(port):
         raise ValueError("must be HOST:PORT")
-    return name, int(port)
+    return host.strip("[]"), int(port)
 
 
 def is_port(text: str) -> bool:

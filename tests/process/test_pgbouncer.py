@@ -126,6 +126,17 @@ async def test_sessions_that_postgresql_cut_are_replaced(
     await pool.close()
 
 
+async def test_programs_refuse_sessions_that_lose_commits(
+    pg: PooledCluster, database: str, conn: asyncpg.Connection, logs: Path
+) -> None:
+    name = database_of(database)
+    await conn.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
+    past = with_database(pg.direct.dsn, name)  # as if PgBouncer had no connect_query
+    for program in (server(past, logs), worker(past, logs)):
+        assert await asyncio.to_thread(program.ended) == 1
+        assert "synchronous_commit is off" in program.text()
+
+
 def test_a_missing_pgbouncer_is_a_skip_and_a_failure_where_it_is_required(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
