@@ -3,15 +3,17 @@
 import asyncio
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
 import asyncpg
 import pytest
 
-from jobqueue.client import AsyncClient, JobSpec
+from jobqueue.client import AsyncClient, Finding, JobSpec
 from jobqueue.domain.checkup import Check
 from jobqueue.embedded.server import EmbeddedPostgres
+from jobqueue.errors import Aborted
 from tests.support.programs import ServerProgram, WorkerProgram, run_ctl
 from tests.support.waiting import eventually
 
@@ -62,7 +64,8 @@ async def feed(product: Product, stop: asyncio.Event) -> None:
     ]
     async with AsyncClient(product.server.address) as client:
         while not stop.is_set():
-            await client.submit_many([kinds[0], *kinds] * 5)
+            *_, last = await client.submit_many([kinds[0], *kinds] * 3)
+            await client.wait(last.job_id, timeout_s=60)
 
 
 async def ended(conn: asyncpg.Connection) -> int:
@@ -78,6 +81,7 @@ async def test_a_product_at_work_is_sound_and_a_lost_row_is_named(product: Produ
         code, found = await asyncio.to_thread(look, product)
         assert (code, {c["verdict"] for c in found.values()}) == (0, {"ok"}), found
         assert list(found) == list(Check)
+        assert found["clocks"]["found"].startswith(f"{WORKERS} workers, ")
         assert await ended(conn) > before, "it was at work meanwhile"
     stop.set()
     await feeding
@@ -89,3 +93,22 @@ async def test_a_product_at_work_is_sound_and_a_lost_row_is_named(product: Produ
     code, found = look(product, "--check", "places")
     assert (code, found["places"]["verdict"]) == (1, "fail")
     assert found["places"]["examples"] == [f"{lost} in no table"]
+
+
+async def test_a_caller_who_leaves_makes_room_for_the_next(product: Product) -> None:
+    conn = await asyncpg.connect(product.dsn)
+    async with AsyncClient(product.server.address) as client:
+
+        async def room() -> bool:
+            try:
+                return [step async for step in client.doctor(["schema"])] != []
+            except Aborted:
+                return False
+
+        async with conn.transaction():
+            await conn.execute("LOCK TABLE jobqueue.finished")  # keeps the first one busy
+            async with aclosing(client.doctor()) as steps:
+                assert isinstance(await anext(steps), Finding)
+                assert not await room()
+            await eventually(room, within_s=30, what="room for another check-up")
+    await conn.close()
