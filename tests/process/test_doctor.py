@@ -68,6 +68,11 @@ async def feed(product: Product, stop: asyncio.Event) -> None:
             await client.wait(last.job_id, timeout_s=60)
 
 
+async def all_have_beaten(conn: asyncpg.Connection) -> bool:
+    told = await conn.fetchval("SELECT count(clock_skew_ms) FROM jobqueue.workers")
+    return bool(told == WORKERS)
+
+
 async def ended(conn: asyncpg.Connection) -> int:
     return int(await conn.fetchval("SELECT count(*) FROM jobqueue.finished"))
 
@@ -76,6 +81,7 @@ async def test_a_product_at_work_is_sound_and_a_lost_row_is_named(product: Produ
     conn, stop = await asyncpg.connect(product.dsn), asyncio.Event()
     feeding = asyncio.create_task(feed(product, stop))
     await eventually(lambda: ended(conn), within_s=30, what="the first end")
+    await eventually(lambda: all_have_beaten(conn), within_s=30, what="a beat of each worker")
     for _ in range(LOOKS):
         before = await ended(conn)
         code, found = await asyncio.to_thread(look, product)
