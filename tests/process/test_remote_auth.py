@@ -1,6 +1,7 @@
 """Remote workers and a server that asks who is there (R-1.3, R-9.1)."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -13,16 +14,15 @@ from tests.support.certificates import Authority, settings
 from tests.support.facade import Facade, serving
 from tests.support.programs import RemoteWorkerProgram
 from tests.support.soundness import assert_sound
+from tests.support.waiting import eventually
 
 WORK_KEY, APP_KEY = "work-key-0123456789", "app-key-0123456789"
 GUARD = {
     "auth__api_keys": f"fleet:work:{WORK_KEY},app:submit:{APP_KEY}",
-    "lease__duration_s": 1.5,
     "lease__renew_interval_s": 0.3,
     "worker__heartbeat_interval_s": 0.3,
-    "reaper__interval_ms": 100,
 }
-LONGER_THAN_A_LEASE = b'{"command": "sleep 3; echo done"}'
+EXPIRY = "SELECT max(expires_at) FROM jobqueue.leases"
 
 Start = Callable[[str | None], RemoteWorkerProgram]
 
@@ -60,15 +60,26 @@ def start(server: Facade, authority: Authority, tmp_path: Path) -> Iterator[Star
 
 
 async def test_a_worker_with_a_certificate_and_the_role_work_runs_and_renews(
-    server: Facade, authority: Authority, start: Start
+    authority: Authority,
+    server: Facade,
+    conn: asyncpg.Connection,
+    start: Start,
+    tmp_path: Path,
 ) -> None:
-    worker = start(WORK_KEY)
-    await asyncio.to_thread(worker.ready)
+    worker, released = start(WORK_KEY), tmp_path / "released"
     tls = authority.tls(authority.issue("app"))
+    payload = json.dumps({"command": f"until [ -e {released} ]; do sleep 0.1; done; echo done"})
     async with AsyncClient(f"localhost:{server.port}", tls=tls, api_key=APP_KEY) as client:
-        made = await client.submit(JobSpec("default", LONGER_THAN_A_LEASE, type="shell"))
+        made = await client.submit(JobSpec("default", payload.encode(), type="shell"))
+        first = await eventually(lambda: conn.fetchval(EXPIRY), within_s=40, what="a lease")
+
+        async def renewed() -> bool:
+            return bool(await conn.fetchval(f"SELECT ({EXPIRY}) > $1", first))
+
+        await eventually(renewed, within_s=40, what="a renewal through the server")
+        released.touch()
         job = await client.wait(made.job_id, timeout_s=40)
-        assert (job.status, job.result, job.attempt) == ("DONE", b"done\n", 1)
+    assert (job.status, job.result) == ("DONE", b"done\n")
     worker.process.terminate()
     assert await asyncio.to_thread(worker.ended) == 0
     assert WORK_KEY not in worker.text()
