@@ -100,10 +100,10 @@ class Outlet:
         return jobs
 
     async def _take(self, n: int) -> list[LeasedJob]:
-        async with self._turnstile:
-            with translated():
+        with translated():
+            async with self._turnstile, self._pool.acquire() as connection:
                 # A statement that hangs must not hold the turnstile for ever.
-                async with asyncio.timeout(self._lease_s / 4), self._pool.acquire() as connection:
+                async with asyncio.timeout(self._lease_s / 4):
                     jobs = await self._claimer.claim(connection, self._worker, n, running=False)
         count_jobs(LEASES_ACQUIRED, jobs)
         return jobs

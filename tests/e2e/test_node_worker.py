@@ -1,0 +1,75 @@
+"""The example worker in another language, against a real server."""
+
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import Ctl
+from tests.support.programs import Program, environment
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "node-worker"
+
+pytestmark = pytest.mark.skipif(
+    not (shutil.which("node") and shutil.which("npm")), reason="node and npm are not installed"
+)
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the example with what its lock file names. Skipped without a registry."""
+    folder = tmp_path_factory.mktemp("node") / "worker"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("node_modules"))
+    argv = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    made = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"npm packages cannot be had: {made.stderr[-300:]}")
+    return folder
+
+
+@pytest.fixture
+def worker(installed: Path, ctl: Ctl, queue: str, tmp_path: Path) -> Iterator[Program]:
+    logs = tmp_path / "node-logs"
+    logs.mkdir()
+    env = {**environment(server_addr=ctl.address), "JQ_PROTO_DIR": str(ROOT / "proto")}
+    argv = ["node", str(installed / "worker.js"), "--worker-id", "node-1", "--queues", queue]
+    program = Program(argv, logs, env | {"PATH": os.environ["PATH"]})
+    try:
+        yield program.ready()
+    finally:
+        program.kill()
+
+
+def test_it_runs_jobs_and_tells_their_outcomes(worker: Program, ctl: Ctl, queue: str) -> None:
+    hashed = ctl.submit("--type", "hash", queue=queue, payload="grüße")
+    failing = ctl.submit(
+        "--type", "wait", "--run-timeout", "0.2", "--max-retries", "0", queue=queue, payload="30"
+    )
+    strange = ctl.submit("--type", "strange", queue=queue)
+    job = ctl.becomes(hashed, "DONE")
+    assert job["result"] == hashlib.sha256("grüße".encode()).hexdigest()
+    assert job["worker_id"] == "node-1"
+    assert "took too long" in ctl.becomes(failing, "DEAD_LETTERED")["last_error"]
+    assert ctl.becomes(strange, "FAILED")["reason"] == "NO_HANDLER"
+
+
+def test_it_hears_of_a_cancel_and_shows_progress(worker: Program, ctl: Ctl, queue: str) -> None:
+    job_id = ctl.submit("--type", "wait", queue=queue, payload="60")
+    ctl.becomes(job_id, "RUNNING")
+    ctl.ok("job", "cancel", job_id, "--running")
+    assert ctl.becomes(job_id, "DEAD_LETTERED")["reason"] == "CANCELLED"
+
+
+def test_sigterm_lets_it_finish_what_runs(worker: Program, ctl: Ctl, queue: str) -> None:
+    job_id = ctl.submit("--type", "wait", queue=queue, payload="1")
+    ctl.becomes(job_id, "RUNNING")
+    worker.send(signal.SIGTERM)
+    assert worker.ended() == 0, worker.text()
+    assert ctl.becomes(job_id, "DONE")["attempt"] == 1
+    assert "node-1" not in ctl.ok("worker", "list")
