@@ -1,21 +1,28 @@
 """`jq-worker` without a database: real programs, one server, the same promises."""
 
 import asyncio
+import json
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import asyncpg
+import psutil
 import pytest
 import pytest_asyncio
 
+from jobqueue.v1 import admin_service_pb2 as admin_pb
+from jobqueue.v1 import job_service_pb2 as jobs_pb
 from tests.support.facade import Facade, serving
 from tests.support.programs import RemoteWorkerProgram
 from tests.support.soundness import assert_sound
+from tests.support.waiting import eventually
+from tests.unit.worker.test_handlers import appears, dead
 
 Start = Callable[..., RemoteWorkerProgram]
 
 TIMES = {
-    "lease__duration_s": 3,
+    "lease__duration_s": 6,  # a keeper starts within it, also on a busy machine
     "lease__renew_interval_s": 0.5,
     "worker__heartbeat_interval_s": 0.5,
     "reaper__interval_ms": 100,
@@ -75,3 +82,123 @@ async def test_jobs_of_every_kind_run_without_a_database_connection(
     assert worker.process.poll() is None
     assert await conn.fetchval(CONNECTIONS) == 0
     assert [w.mode for w in await server.workers()] == ["remote"]
+
+
+async def test_prefetched_jobs_wait_assigned_and_no_more_run_than_may(
+    server: Facade, start: Start, conn: asyncpg.Connection, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    command = f"while [ ! -e {go} ]; do sleep 0.05; done"
+    payload = json.dumps({"command": command}).encode()
+    await ready(start("--concurrency", "2", "--prefetch", "3"))
+    ids = [await server.submit(type="shell", payload=payload) for _ in range(8)]
+
+    async def full() -> bool:
+        found = await conn.fetch("SELECT status, count(*) AS n FROM jobqueue.job_status GROUP BY 1")
+        return {r["status"]: r["n"] for r in found} == {"RUNNING": 2, "ASSIGNED": 3, "PENDING": 3}
+
+    await eventually(full, within_s=30, what="a worker that is full")
+    go.touch()
+    for job_id in ids:
+        await server.becomes(job_id, "DONE")
+
+
+async def test_sigterm_lets_running_jobs_finish_gives_back_the_rest_and_exits_0(
+    server: Facade, start: Start, tmp_path: Path
+) -> None:
+    path = tmp_path / "go"
+    command = f"echo $$ > {tmp_path}/pid; while [ ! -e {path} ]; do sleep 0.05; done; echo done"
+    worker = await ready(start("--concurrency", "1", "--prefetch", "1"))
+    running = await server.submit(type="shell", payload=json.dumps({"command": command}).encode())
+    await appears(tmp_path / "pid")
+    waiting = await server.submit(type="echo")
+    await server.becomes(waiting, "ASSIGNED")
+    worker.send(signal.SIGTERM)
+    job = await server.becomes(waiting, "PENDING")
+    assert (job.reason, job.retry_count) == ("RELEASED", 0)
+    path.touch()
+    assert await exits(worker) == 0, worker.text()
+    assert (await server.becomes(running, "DONE")).result == b"done\n"
+    assert await server.workers() == []
+
+
+async def test_a_running_job_can_be_cancelled(server: Facade, start: Start, tmp_path: Path) -> None:
+    await ready(start())
+    job_id = await server.submit(type="leaves-grandchild", payload=str(tmp_path / "pid").encode())
+    pid = await appears(tmp_path / "pid")
+    await server.jobs.CancelJob(jobs_pb.CancelJobRequest(job_id=job_id, running=True))
+    assert (await server.becomes(job_id, "DEAD_LETTERED")).reason == "CANCELLED"
+    assert dead(pid)
+
+
+async def test_a_job_that_takes_too_long_times_out(server: Facade, start: Start) -> None:
+    await ready(start())
+    payload = b'{"command":"sleep 60"}'
+    job_id = await server.submit(
+        type="shell", payload=payload, run_timeout={"nanos": 300_000_000}, max_retries=0
+    )
+    job = await server.becomes(job_id, "DEAD_LETTERED")
+    assert job.last_error == "timed out after 0.3 s"
+
+
+async def test_an_operator_drains_and_then_shuts_down_a_worker(
+    server: Facade, start: Start
+) -> None:
+    worker = await ready(start("--worker-id", "w-1"))
+    await server.admin.DrainWorker(admin_pb.DrainWorkerRequest(worker_id="w-1"))
+
+    async def draining() -> bool:
+        return '"draining"' in worker.text()
+
+    await eventually(draining, what="the word of the operator")
+    job_id = await server.submit(type="echo")
+    await server.admin.ShutdownWorker(admin_pb.ShutdownWorkerRequest(worker_id="w-1"))
+    assert await exits(worker) == 0, worker.text()
+    assert (await server.get(job_id)).attempt == 0
+
+
+async def test_several_processes_are_as_many_workers(server: Facade, start: Start) -> None:
+    worker = await ready(start("--processes", "2", "--worker-id", "w"), count=2)
+    assert sorted(w.worker_id for w in await server.workers()) == ["w-1", "w-2"]
+    await server.becomes(await server.submit(type="echo"), "DONE")
+    worker.send(signal.SIGTERM)
+    assert await exits(worker) == 0, worker.text()
+
+
+async def test_a_keeper_that_is_killed_is_replaced_and_costs_no_lease(
+    server: Facade, start: Start, conn: asyncpg.Connection, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    command = f"while [ ! -e {go} ]; do sleep 0.05; done"
+    worker = await ready(start())
+    job_id = await server.submit(type="shell", payload=json.dumps({"command": command}).encode())
+    await server.becomes(job_id, "RUNNING")
+    (keeper,) = keepers(worker)
+    keeper.kill()
+    keeper.wait(20)
+
+    async def outlived() -> bool:
+        age = "SELECT bool_and(now() - started_at > interval '9 s') FROM jobqueue.leases"
+        return bool(await conn.fetchval(age))
+
+    await eventually(outlived, within_s=30, what="longer than a lease")
+    go.touch()
+    assert (await server.becomes(job_id, "DONE")).attempt == 1
+    assert [each.pid for each in keepers(worker)] != [keeper.pid]
+
+
+def keepers(worker: RemoteWorkerProgram) -> list[psutil.Process]:
+    children = psutil.Process(worker.process.pid).children()
+    return [each for each in children if "jobqueue.remote.keeper_process" in each.cmdline()]
+
+
+async def test_a_killed_workers_job_is_taken_back_when_its_lease_runs_out(
+    server: Facade, start: Start, tmp_path: Path
+) -> None:
+    worker = await ready(start())
+    job_id = await server.submit(type="ignores-term", payload=str(tmp_path / "pid").encode())
+    await appears(tmp_path / "pid")
+    worker.send(signal.SIGKILL)
+    await exits(worker)
+    job = await server.becomes(job_id, "FAILED")
+    assert (job.reason, job.retry_count) == ("LEASE_EXPIRED", 1)

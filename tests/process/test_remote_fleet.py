@@ -1,0 +1,169 @@
+"""Four remote workers and two servers under load, while servers, a worker and a keeper end."""
+
+import asyncio
+import os
+import random
+import signal
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+import psutil
+import pytest
+import pytest_asyncio
+
+from jobqueue.client import AsyncClient, JobSpec
+from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram
+from tests.support.soundness import assert_sound
+from tests.support.waiting import eventually
+
+JOBS, WORKERS = 2_000, 4
+QUEUE = "fleet"
+SETTINGS = {
+    "lease_duration_s": 5,
+    "lease_renew_interval_s": 1,
+    "worker_heartbeat_interval_s": 0.5,
+    "reaper_interval_ms": 200,
+    "scheduler_interval_ms": 200,
+}
+
+ENDED = "SELECT count(*) FROM jobqueue.finished"
+RUNNING = """
+    SELECT l.token FROM jobqueue.leases l JOIN jobqueue.worker_names n USING (worker_id)
+    WHERE n.name = $1 AND l.running ORDER BY l.token
+"""
+NOT_DONE_ONCE = """
+    SELECT s.job_id, s.status, count(e.seq) AS times
+    FROM jobqueue.job_status s
+    LEFT JOIN jobqueue.job_event_log e ON e.job_id = s.job_id AND e.to_status = 'DONE'
+    GROUP BY s.job_id, s.status HAVING s.status <> 'DONE' OR count(e.seq) <> 1
+"""
+STARTED_TOO_OFTEN = """
+    SELECT job, array_agg(reason ORDER BY seq) AS reasons
+    FROM jobqueue.job_event_log GROUP BY job
+    HAVING count(*) FILTER (WHERE to_status = 'RUNNING')
+           <> 1 + count(*) FILTER (WHERE from_status = 'RUNNING' AND reason = 'LEASE_EXPIRED')
+"""
+RERUN = """
+    SELECT count(*) FROM jobqueue.job_event_log
+    WHERE from_status = 'RUNNING' AND reason = 'LEASE_EXPIRED' AND worker_id = $1
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Fleet:
+    """The programs, and a look into their database. Servers keep their ports when replaced."""
+
+    start_server: Callable[[int], ServerProgram]
+    servers: list[ServerProgram]
+    workers: list[RemoteWorkerProgram]
+    conn: asyncpg.Connection
+
+    async def replace(self, i: int, number: signal.Signals) -> None:
+        """End a server and start another on its port."""
+        ended = self.servers[i]
+        ended.send(number)
+        code = await asyncio.to_thread(ended.ended, 40)
+        assert code == (0 if number is signal.SIGTERM else -number), ended.text()
+        self.servers[i] = self.start_server(i)
+        await asyncio.to_thread(self.servers[i].ready)
+
+
+@pytest_asyncio.fixture
+async def fleet(database: str, conn: asyncpg.Connection, tmp_path: Path) -> AsyncIterator[Fleet]:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    ports = [free_port(), free_port()]
+    made: list[Program] = []
+
+    def start_server(i: int) -> ServerProgram:
+        server = ServerProgram(database, logs, "--grpc-port", str(ports[i]), **SETTINGS)
+        made.append(server)
+        return server
+
+    servers = [start_server(i) for i in range(2)]
+    try:
+        for server in servers:
+            await asyncio.to_thread(server.ready)
+        workers = [start_worker(logs, i, ports) for i in range(WORKERS)]
+        made.extend(workers)
+        for worker in workers:
+            await asyncio.to_thread(worker.ready)
+        yield Fleet(start_server, servers, workers, conn)
+    finally:
+        for program in made:
+            program.kill()
+
+
+def start_worker(logs: Path, i: int, ports: list[int]) -> RemoteWorkerProgram:
+    """Start a worker that knows both servers; half of them look first at each."""
+    order = ports if i % 2 else ports[::-1]
+    address = "ipv4:" + ",".join(f"127.0.0.1:{port}" for port in order)
+    flags = ("--handlers", "tests.support.fleet_handlers", "--queues", QUEUE)
+    room = ("--concurrency", "8", "--prefetch", "8", "--worker-id", f"w-{i}")
+    return RemoteWorkerProgram(address, logs, *flags, *room, "--log-level", "info")
+
+
+async def ended(fleet: Fleet, count: int) -> None:
+    async def look() -> bool:
+        return bool(await fleet.conn.fetchval(ENDED) >= count)
+
+    await eventually(look, within_s=100, what=f"the end of {count} jobs")
+
+
+async def kill_at_work(fleet: Fleet, worker: int) -> None:
+    program, name = fleet.workers[worker], f"w-{worker}"
+
+    async def holds_still_with_work() -> bool:
+        program.send(signal.SIGSTOP)
+        first, second = [await fleet.conn.fetch(RUNNING, name) for _ in range(2)]
+        if first and first == second:
+            return True
+        program.send(signal.SIGCONT)
+        return False
+
+    await eventually(holds_still_with_work, within_s=30, what="a worker at work")
+    program.send(signal.SIGKILL)
+    assert await asyncio.to_thread(program.ended) == -signal.SIGKILL
+
+
+def kill_keeper(fleet: Fleet, worker: int) -> None:
+    children = psutil.Process(fleet.workers[worker].process.pid).children()
+    (keeper,) = [each for each in children if "jobqueue.remote.keeper_process" in each.cmdline()]
+    keeper.kill()
+    keeper.wait(20)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_no_job_is_lost_or_doubled_while_servers_and_workers_end(fleet: Fleet) -> None:
+    seed = int(os.environ.get("JQ_TEST_SEED", time.time_ns() % 1_000_000))
+    print(f"JQ_TEST_SEED={seed}")  # noqa: T201 - shown when the test fails
+    dead_worker, other = random.Random(seed).sample(range(WORKERS), 2)
+    async with AsyncClient(fleet.servers[0].address, timeout_s=30.0) as client:
+        await client.create_queue(QUEUE, base_delay_s=0.2, max_delay_s=1.0)
+        await client.submit_many([JobSpec(QUEUE, b"%d" % i, type="work") for i in range(JOBS)])
+
+    await ended(fleet, JOBS // 10)
+    await fleet.replace(0, signal.SIGTERM)
+    kill_keeper(fleet, other)
+    await ended(fleet, JOBS // 4)
+    await kill_at_work(fleet, dead_worker)
+    await fleet.replace(1, signal.SIGKILL)
+    assert await fleet.conn.fetchval(ENDED) < JOBS, "everything ended too late"
+    await ended(fleet, JOBS)
+
+    assert await fleet.conn.fetch(NOT_DONE_ONCE) == []
+    assert await fleet.conn.fetch(STARTED_TOO_OFTEN) == []
+    assert await fleet.conn.fetchval(RERUN, f"w-{dead_worker}") > 0
+    await assert_sound(fleet.conn)
