@@ -78,7 +78,7 @@ def _variants(test: pytest.Item, asked: str) -> list[str]:
     possible = [DEFAULT]
     if asked == PG15 or (PG15_BIN / "postgres").exists():
         possible.append(PG15)
-    if test.path.name in _THROUGH_PGBOUNCER and not test.get_closest_marker("session"):
+    if test.path.name in _THROUGH_PGBOUNCER and not test.get_closest_marker("direct"):
         possible.append(PGBOUNCER)
     return [variant for variant in possible if asked in {variant, "all"}]
 

@@ -95,6 +95,7 @@ async def test_a_revision_newer_than_known_is_left_alone(database: str, bare: Co
     assert await schema_revision(bare) == "9999"
 
 
+@pytest.mark.direct
 async def test_a_migration_waits_for_a_table_that_a_transaction_holds(
     database: str, bare: Connection, another: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:

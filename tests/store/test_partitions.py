@@ -140,7 +140,7 @@ async def detach_is_pending(db: Connection) -> bool:
     return bool(await db.fetchval("SELECT bool_or(inhdetachpending) FROM pg_inherits"))
 
 
-@pytest.mark.session
+@pytest.mark.direct
 async def test_a_run_cut_off_while_detaching_is_finished_by_the_next(
     db: Connection, another: Connect
 ) -> None:

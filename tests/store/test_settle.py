@@ -254,7 +254,7 @@ async def test_the_widest_counters_can_be_stored(db: Connection) -> None:
     assert (row["retries"], row["unhandled"]) == (1_000, 1_000)
 
 
-@pytest.mark.session
+@pytest.mark.direct
 async def test_a_settle_waits_for_whoever_holds_its_row(db: Connection, another: Connect) -> None:
     await add_queue(db)
     await submit(db)

@@ -126,6 +126,7 @@ async def one(db: Connection, window_s: float = 3600.0) -> QueueStats:
     return stats
 
 
+@pytest.mark.direct
 @pytest.mark.parametrize("rolls", [0.0, 0.3], ids=["never rolled", "rolled now and then"])
 async def test_figures_are_exact_after_any_history(db: Connection, rolls: float) -> None:
     for name in QUEUES:
@@ -188,7 +189,7 @@ async def test_rates_count_attempts_that_ran_and_were_not_handed_back(db: Connec
     assert stats.average_processing_s == pytest.approx(2.0, abs=0.5)
 
 
-@pytest.mark.session
+@pytest.mark.direct
 @pytest.mark.parametrize("rolled", [True, False])
 async def test_what_ended_before_the_window_is_not_in_its_rates(
     bare: Connection, *, rolled: bool
