@@ -15,7 +15,15 @@ from typing import Literal
 from jobqueue.domain.backoff import RetryPolicy
 from jobqueue.domain.job import Progress
 from jobqueue.domain.lease import Counters, Lease, LeasedJob, Renewal
-from jobqueue.domain.outcome import Charge, Outcome, Released, Settlement, Unhandled, decide
+from jobqueue.domain.outcome import (
+    Charge,
+    Fate,
+    Outcome,
+    Released,
+    Settlement,
+    Unhandled,
+    decide,
+)
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
 from jobqueue.errors import NotFound
 from jobqueue.lease.errands import Errands
@@ -259,4 +267,4 @@ def _decided(held: HeldLease | None, lease: Lease, outcome: Outcome) -> Settleme
 
 
 def _is_release(settlement: Settlement, held: Mapping[Lease, HeldLease]) -> bool:
-    return settlement.fate == "READY" and settlement.lease in held
+    return settlement.fate is Fate.READY and settlement.lease in held

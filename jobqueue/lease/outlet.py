@@ -63,7 +63,7 @@ class Outlet:
             while not self._ended:
                 self._news.clear()
                 claimed = await self._claim()
-                while claimed:
+                while claimed and not self._ended:
                     yield claimed[0]
                     del claimed[0]
                 await self._rest()
