@@ -130,6 +130,7 @@ class Worker {
     const request = { session: this.session, leases: [job.lease] };
     const { starts } = await this.service.call("StartJobs", request);
     if (starts[0].state !== "STATE_STARTED") return null;
+    log("started", { job_id: job.job_id, type: job.type });
     const progress = (percent, message) => this.progress(job, percent, message);
     const limit = job.run_timeout ? AbortSignal.timeout(toMs(job.run_timeout)) : signal;
     try {

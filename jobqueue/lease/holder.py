@@ -4,6 +4,7 @@ A subclass opens the way to them, claims and starts, and writes outcomes.
 """
 
 import asyncio
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
@@ -27,6 +28,7 @@ class Holder(ABC):
     """The shared half of the ``Leases`` of one worker process. Make it on the running loop."""
 
     def __init__(self) -> None:
+        self.hold_limit_s = math.inf
         self._kept: Keeper | None = None
         self._settling: Settler | None = None
         self._hint = asyncio.Event()

@@ -51,6 +51,8 @@ class RemoteLeases(Holder):
         answer = await self._link.register(register_message(facts))
         settings = self._settings(answer)
         self._link.timeout_s = settings.statement_timeout_s
+        # Well before the server's reaper would charge a retry for it.
+        self.hold_limit_s = seconds(answer.assignment_timeout) / 2
         source, number = source_of(self._route), int(answer.session)
         keeper = Keeper(KEEPER, source, settings, facts, self, worker=number)
         self._worker = await self._keep(keeper, settings.lease_s)

@@ -153,7 +153,8 @@ class Claiming(Service):
 
     def _give_back_old(self) -> None:
         """Hand back what waits too long: the reaper would fail it, others may be free."""
-        while self._waiting and time.monotonic() - self._waiting[0][0] > self._room.hold_s:
+        limit_s = min(self._room.hold_s, self._leases.hold_limit_s)
+        while self._waiting and time.monotonic() - self._waiting[0][0] > limit_s:
             self._release(self._waiting.popleft()[1], "no slot came free in time")
 
     def _release(self, job: LeasedJob, why: str) -> None:

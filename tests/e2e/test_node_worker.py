@@ -12,6 +12,7 @@ import pytest
 
 from tests.e2e.conftest import Ctl
 from tests.support.programs import Program, environment
+from tests.support.waiting import eventually_sync
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "node-worker"
@@ -46,6 +47,16 @@ def worker(installed: Path, ctl: Ctl, queue: str, tmp_path: Path) -> Iterator[Pr
         program.kill()
 
 
+def starts(worker: Program, job_id: str) -> None:
+    """Wait until the worker says that it runs a job."""
+
+    def look() -> bool:
+        said = [(line["message"], line.get("job_id")) for line in worker.lines()]
+        return ("started", job_id) in said
+
+    eventually_sync(look, within_s=40, what=f"the start of {job_id}")
+
+
 def test_it_runs_jobs_and_tells_their_outcomes(worker: Program, ctl: Ctl, queue: str) -> None:
     hashed = ctl.submit("--type", "hash", queue=queue, payload="grüße")
     failing = ctl.submit(
@@ -59,16 +70,24 @@ def test_it_runs_jobs_and_tells_their_outcomes(worker: Program, ctl: Ctl, queue:
     assert ctl.becomes(strange, "FAILED")["reason"] == "NO_HANDLER"
 
 
-def test_it_hears_of_a_cancel_and_shows_progress(worker: Program, ctl: Ctl, queue: str) -> None:
+def test_it_tells_how_far_it_is_and_hears_of_a_cancel(
+    worker: Program, ctl: Ctl, queue: str
+) -> None:
     job_id = ctl.submit("--type", "wait", queue=queue, payload="60")
-    ctl.becomes(job_id, "RUNNING")
+    starts(worker, job_id)
+
+    def told() -> bool:
+        said = ctl.json("job", "status", job_id)["progress_message"]
+        return bool(said and said.endswith("of 10 steps"))
+
+    eventually_sync(told, within_s=40, what="the progress")
     ctl.ok("job", "cancel", job_id, "--running")
     assert ctl.becomes(job_id, "DEAD_LETTERED")["reason"] == "CANCELLED"
 
 
 def test_sigterm_lets_it_finish_what_runs(worker: Program, ctl: Ctl, queue: str) -> None:
-    job_id = ctl.submit("--type", "wait", queue=queue, payload="1")
-    ctl.becomes(job_id, "RUNNING")
+    job_id = ctl.submit("--type", "wait", queue=queue, payload="2")
+    starts(worker, job_id)
     worker.send(signal.SIGTERM)
     assert worker.ended() == 0, worker.text()
     assert ctl.becomes(job_id, "DONE")["attempt"] == 1

@@ -5,6 +5,7 @@ import json
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from uuid import UUID
 
 import asyncpg
 import psutil
@@ -16,6 +17,7 @@ from jobqueue.v1 import job_service_pb2 as jobs_pb
 from tests.support.facade import Facade, serving
 from tests.support.programs import RemoteWorkerProgram
 from tests.support.soundness import assert_sound
+from tests.support.store import path
 from tests.support.waiting import eventually
 from tests.unit.worker.test_handlers import appears, dead
 
@@ -27,6 +29,7 @@ TIMES = {
     "worker__heartbeat_interval_s": 0.5,
     "reaper__interval_ms": 100,
     "scheduler__interval_ms": 100,
+    "scheduler__assignment_timeout_s": 10,
 }
 CONNECTIONS = """
     SELECT count(*) FROM pg_stat_activity
@@ -103,11 +106,32 @@ async def test_prefetched_jobs_wait_assigned_and_no_more_run_than_may(
         await server.becomes(job_id, "DONE")
 
 
+async def test_a_prefetched_job_goes_back_before_the_server_would_charge_for_it(
+    server: Facade, start: Start, conn: asyncpg.Connection, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    command = f"while [ ! -e {go} ]; do sleep 0.05; done"
+    # Its own setting would keep the job for longer than this server allows.
+    flags = ("--concurrency", "1", "--prefetch", "1")
+    await ready(start(*flags, scheduler_assignment_timeout_s=3600))
+    await server.submit(type="shell", payload=json.dumps({"command": command}).encode())
+    waiting = await server.submit(type="echo")
+    await server.becomes(waiting, "ASSIGNED")
+
+    async def back() -> bool:
+        return "FAILED:RELEASED" in await path(conn, UUID(waiting))
+
+    await eventually(back, within_s=30, what="the job's return")
+    go.touch()
+    job = await server.becomes(waiting, "DONE")
+    assert (job.attempt, job.retry_count) == (1, 0)
+
+
 async def test_sigterm_lets_running_jobs_finish_gives_back_the_rest_and_exits_0(
     server: Facade, start: Start, tmp_path: Path
 ) -> None:
-    path = tmp_path / "go"
-    command = f"echo $$ > {tmp_path}/pid; while [ ! -e {path} ]; do sleep 0.05; done; echo done"
+    go = tmp_path / "go"
+    command = f"echo $$ > {tmp_path}/pid; while [ ! -e {go} ]; do sleep 0.05; done; echo done"
     worker = await ready(start("--concurrency", "1", "--prefetch", "1"))
     running = await server.submit(type="shell", payload=json.dumps({"command": command}).encode())
     await appears(tmp_path / "pid")
@@ -116,7 +140,7 @@ async def test_sigterm_lets_running_jobs_finish_gives_back_the_rest_and_exits_0(
     worker.send(signal.SIGTERM)
     job = await server.becomes(waiting, "PENDING")
     assert (job.reason, job.retry_count) == ("RELEASED", 0)
-    path.touch()
+    go.touch()
     assert await exits(worker) == 0, worker.text()
     assert (await server.becomes(running, "DONE")).result == b"done\n"
     assert await server.workers() == []

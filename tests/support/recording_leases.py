@@ -1,6 +1,7 @@
 """A second real side of the ``Leases`` interface: hands out given jobs, records what comes back."""
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -52,6 +53,7 @@ class RecordingLeases:
         self.claims: list[tuple[int, bool]] = []
         self.calls: list[str] = []
         self.beats = 0
+        self.hold_limit_s = math.inf
         self.outage = False
         self.facts: WorkerFacts | None = None
         self.hint = asyncio.Event()

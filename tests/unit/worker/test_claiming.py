@@ -1,6 +1,7 @@
 """Slots, prefetch, idling and handing back, against recorded leases."""
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
@@ -122,11 +123,13 @@ async def test_a_refused_start_makes_room_for_the_next_prefetched_job_in_the_sam
     await loop.settled(waiting[2])
 
 
+@pytest.mark.parametrize(("ours", "theirs"), [(0.0, math.inf), (1e9, 0.0)])
 async def test_a_prefetched_job_that_waits_too_long_is_handed_back(
-    loop_of: Make, leases: RecordingLeases
+    loop_of: Make, leases: RecordingLeases, ours: float, theirs: float
 ) -> None:
     job = leased("echo")
-    loop = loop_of(Room(hold_s=0.0))
+    leases.hold_limit_s = theirs
+    loop = loop_of(Room(hold_s=ours))
     loop.claiming._waiting.append((0.0, job))
     await loop.claiming.turn()
     assert (await leases.settlement(job)).reason is Reason.RELEASED
