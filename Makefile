@@ -11,7 +11,7 @@ ARGS ?=
 JOBS ?= auto
 # Branch coverage, in percent, that each of these rooms must reach (.ci/run; 0 switches it off).
 COVERAGE_GATE ?= 90
-COVERAGE_ROOMS := domain config store lease reaper coordination
+COVERAGE_ROOMS := domain config store lease reaper coordination events
 
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
@@ -63,14 +63,14 @@ contracts: $(READY) ## Check that imports point down
 
 check: lint typecheck contracts proto-check ## All checks that run no test
 
-test: $(READY) ## Run every test, with real PostgreSQL and Redis
+test: $(READY) ## Run every test, with real PostgreSQL, Redis and Kafka
 	$(PYTEST) $(ARGS)
 
 test-unit: $(READY) ## Run the tests that need no service
 	$(BIN)/pytest tests/unit $(ARGS)
 
 test-integration: $(READY) ## Run the tests on real services: statements, races, programs, locks
-	$(PYTEST) tests/store tests/races tests/process tests/coordination $(ARGS)
+	$(PYTEST) tests/store tests/races tests/process tests/coordination tests/events $(ARGS)
 
 test-e2e: $(READY) ## Run the tests that use the product as an operator does
 	$(PYTEST) tests/e2e $(ARGS)

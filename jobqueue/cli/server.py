@@ -57,7 +57,9 @@ class Flags:
 @click.option("--config", type=FILE, help="YAML file of settings.")
 @click.option("--grpc-port", type=int, help="Port of the gRPC services; 0: any.  [default: 50051]")
 @click.option("--log-level", type=LEVELS, help="Least level that is logged.  [default: info]")
-@click.option("--dry-run", is_flag=True, help="Check settings, database and Redis, start nothing.")
+@click.option(
+    "--dry-run", is_flag=True, help="Check settings, database, Redis and Kafka; start nothing."
+)
 @click.option("--embedded", is_flag=True, help="Run a private PostgreSQL: nothing else is needed.")
 @click.option("--data-dir", type=FOLDER, help="Where the private PostgreSQL keeps its data.")
 @click.option(

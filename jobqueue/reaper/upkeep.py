@@ -12,6 +12,7 @@ from jobqueue.store.upkeep import (
     drop_partitions,
     ensure_partitions,
     forget_kept_events,
+    forget_removed_jobs,
     lock_event_upkeep,
     prune_jobs,
     prune_minutes,
@@ -114,6 +115,7 @@ class EventRetention(Duty):
             seal_partitions,
             lambda c: drop_partitions(c, self._retention_s),
             forget_kept_events,
+            forget_removed_jobs,
             lambda c: prune_minutes(c, _MINUTES_KEPT_S),
             lambda c: prune_worker_names(c, 2 * self._retention_s),
         )

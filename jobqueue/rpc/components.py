@@ -7,7 +7,6 @@ from jobqueue.runtime.service import Service
 from jobqueue.v1 import admin_service_pb2 as admin
 
 OK, DEGRADED, DOWN, OFF = "ok", "degraded", "down", "off"
-NOT_USED = "not used by this version"
 _STALE_BOUNDS = 3
 
 

@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from jobqueue.domain.job import Job, JobEvent, JobFilter, JobSpec
+from jobqueue.domain.job import Job, JobFilter, JobSpec
 from jobqueue.domain.limits import Limits, check, name_faults
 from jobqueue.domain.state import JobStatus
 from jobqueue.errors import FieldViolation, InvalidArgument
+from jobqueue.events.encode import status_name
 from jobqueue.rpc.times import duration, read_instant, read_seconds, timestamp
 from jobqueue.v1 import job_pb2, job_service_pb2
 
@@ -116,11 +117,6 @@ def _statuses(numbers: Sequence[int], faults: list[FieldViolation]) -> frozenset
     return frozenset(found)
 
 
-def status_name(status: JobStatus | None) -> str:
-    """Return the enum name of a status; unspecified for None."""
-    return f"{_STATUS}{status or 'UNSPECIFIED'}"
-
-
 def job_message(job: Job, *, bodies: bool = True) -> job_pb2.Job:
     """Return a job as sent; without payload and result unless ``bodies``."""
     return job_pb2.Job(
@@ -151,22 +147,4 @@ def job_message(job: Job, *, bodies: bool = True) -> job_pb2.Job:
         trace_context=job.trace_context,
         progress_percent=job.progress.percent if job.progress else None,
         progress_message=job.progress.message if job.progress else None,
-    )
-
-
-def event_message(event: JobEvent) -> job_pb2.JobEvent:
-    """Return a transition as sent."""
-    return job_pb2.JobEvent(
-        event_id=event.event_id,
-        job_id=str(event.job_id),
-        queue=event.queue,
-        type=event.type,
-        sequence=event.sequence,
-        from_status=status_name(event.from_status),
-        to_status=status_name(event.to_status),
-        timestamp=timestamp(event.at),
-        worker_id=event.worker_id,
-        reason=event.reason,
-        detail=event.detail,
-        attempt=event.attempt,
     )

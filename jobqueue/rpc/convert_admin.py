@@ -9,7 +9,7 @@ from jobqueue.domain.queue import PolicyChange, Queue, QueuePolicy, QueueStats
 from jobqueue.domain.state import JobStatus
 from jobqueue.domain.worker import Worker
 from jobqueue.errors import FieldViolation
-from jobqueue.rpc.convert import status_name
+from jobqueue.events.encode import status_name
 from jobqueue.rpc.times import duration, read_seconds, timestamp
 from jobqueue.v1 import admin_service_pb2 as admin
 

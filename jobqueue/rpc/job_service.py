@@ -7,8 +7,8 @@ import grpc
 
 from jobqueue.domain.job import CancelOutcome
 from jobqueue.domain.limits import Limits
+from jobqueue.events.encode import event_message
 from jobqueue.rpc.convert import (
-    event_message,
     job_message,
     read_filter,
     read_job_id,

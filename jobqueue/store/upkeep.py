@@ -18,6 +18,7 @@ _LOCK_STATS = statement("lock_stats_cursor")
 _ROLL_STATS = statement("roll_stats")
 _RECOUNT_STATS = statement("recount_stats")
 _PRUNE_MINUTES = statement("prune_minutes")
+_FORGET_REMOVED = statement("forget_removed_jobs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,3 +119,8 @@ async def roll_stats(connection: Connection) -> int | None:
 async def prune_minutes(db: Db, age_s: float) -> int:
     """Forget per-minute figures older than ``age_s`` seconds; return how many."""
     return len(await db.fetch(_PRUNE_MINUTES, age_s))
+
+
+async def forget_removed_jobs(db: Db) -> int:
+    """Forget removed jobs whose last event every consumer has passed; return how many."""
+    return len(await db.fetch(_FORGET_REMOVED))

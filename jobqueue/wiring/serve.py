@@ -10,6 +10,7 @@ from jobqueue.config.model import Settings
 from jobqueue.coordination.redis_lock import check_redis
 from jobqueue.embedded.facts import read_dsn, read_facts
 from jobqueue.errors import JobQueueError
+from jobqueue.events.publisher import check_kafka
 from jobqueue.runtime.log import get_logger
 from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
 from jobqueue.store.migrate import head, migrate, schema_revision
@@ -17,6 +18,7 @@ from jobqueue.store.pool import create_pool
 from jobqueue.submission.system import System
 from jobqueue.wiring.coordination import LockLog
 from jobqueue.wiring.database import DatabaseRevival, await_database, start_embedded
+from jobqueue.wiring.events import RelayLog
 from jobqueue.wiring.options import EmbeddedChoice
 from jobqueue.wiring.ports import check_port
 from jobqueue.wiring.protection import Doorkeeping
@@ -34,6 +36,7 @@ async def serve(settings: Settings, embedded: EmbeddedChoice | None = None) -> N
         _log.info(line)
     check_port("grpc.port", settings.grpc.port)
     LockLog().listen()
+    RelayLog().listen()
     with ShutdownSignals() as asked:
         async with AsyncExitStack() as running:
             starting = _start(settings, embedded, running, asked.hurry)
@@ -86,6 +89,8 @@ async def check_services(
     found = [await _checked("postgresql", _check_database(settings, embedded))]
     if settings.redis.addr:
         found.append(await _checked("redis", check_redis(settings.redis)))
+    if settings.kafka.brokers:
+        found.append(await _checked("kafka", check_kafka(settings.kafka)))
     return found
 
 

@@ -13,7 +13,6 @@ from jobqueue.reaper.expirer import assignment_timeout, expirer
 from jobqueue.reaper.scheduler import Promoter, TtlExpirer
 from jobqueue.reaper.upkeep import event_upkeep, upkeep
 from jobqueue.rpc.admin_service import AdminService, ServerFacts
-from jobqueue.rpc.components import NOT_USED, OFF, component
 from jobqueue.rpc.job_service import JobService
 from jobqueue.rpc.server import RpcServer, Services
 from jobqueue.runtime.log import get_logger
@@ -33,6 +32,7 @@ from jobqueue.v1 import admin_service_pb2 as admin
 from jobqueue.wiring.coordination import REAPER, SCHEDULER, Coordination
 from jobqueue.wiring.database import await_database
 from jobqueue.wiring.desk import RemoteDoor
+from jobqueue.wiring.events import EventRelay
 from jobqueue.wiring.protection import Doorkeeping
 
 _DAY_S = 86_400.0
@@ -98,12 +98,14 @@ class _Parts:
         )
         self._coordination = Coordination(settings.redis, cluster)
         duties = _duties(settings, pool, self._coordination)
+        self._events = EventRelay(settings, pool)
         self._remote = RemoteDoor(settings, dsn, pool, limits, announcer.announce)
         self._loops = Group(
             [
                 announcer,
                 *self._coordination.locks,
                 *duties,
+                *self._events.loops,
                 *door.loops,
                 *self._remote.loops,
             ]
@@ -143,7 +145,7 @@ class _Parts:
         self._pool.terminate()
 
     def _helpers(self) -> Sequence[admin.ComponentStatus]:
-        return [self._coordination.component(), component("kafka", OFF, NOT_USED)]
+        return [self._coordination.component(), self._events.component()]
 
 
 class _Budget:
@@ -214,7 +216,6 @@ def _defaults(settings: Settings) -> QueuePolicy:
 
 
 def unused_features(settings: Settings) -> list[str]:
-    """Return a line about each service that is off, or may be configured and is not used."""
+    """Return a line about each service that is off."""
     lines = [] if settings.redis.addr else ["redis: off"]
-    said = "configured, but this version does not use it yet" if settings.kafka.brokers else "off"
-    return [*lines, f"kafka: {said}"]
+    return lines if settings.kafka.brokers else [*lines, "kafka: off"]

@@ -80,6 +80,9 @@ SELECT jobqueue.create_event_partition((date_trunc('week', now() AT TIME ZONE 'U
 FROM generate_series(-1, 3) n;
 
 -- A consumer's cursor is a snapshot: its next window is what is visible now and was not then.
+-- While a window is read in pages, window_* hold its other end, frozen, and how far it is read.
+CREATE SEQUENCE jobqueue.cursor_token_seq CACHE 1;
+
 CREATE TABLE jobqueue.event_cursors (
     name              text PRIMARY KEY,
     snapshot          pg_snapshot NOT NULL,
@@ -87,8 +90,47 @@ CREATE TABLE jobqueue.event_cursors (
     last_eid          bigint NOT NULL,
     xid               xid8 NOT NULL DEFAULT pg_current_xact_id(),  -- that stored the snapshot
     system_identifier bigint NOT NULL,
-    updated_at        timestamptz NOT NULL DEFAULT clock_timestamp()
+    updated_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
+    -- Who may move it, until when; a move names the token of its lease.
+    holder            text,
+    token             bigint,
+    expires_at        timestamptz,
+    window_end        pg_snapshot,
+    window_since      timestamptz,  -- of window_end, as the three above are of snapshot
+    window_xid        xid8,
+    window_at         timestamptz,
+    window_eid        bigint,       -- events up to this one are passed
+    window_last_eid   bigint
 );
+
+-- What an event needs of a job that was removed before every consumer had passed it.
+CREATE TABLE jobqueue.removed_jobs (
+    id            bigint PRIMARY KEY,
+    job_id        uuid NOT NULL,
+    trace_context jsonb,
+    xid           xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    removed_at    timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+
+-- Events that Kafka refused for good, whole: their partition may be dropped before they are resent.
+CREATE TABLE jobqueue.parked_events (
+    event_id    bigint PRIMARY KEY,
+    job_id      uuid NOT NULL,
+    queue       text NOT NULL,
+    sequence    int NOT NULL,
+    from_status jobqueue.job_state,
+    to_status   jobqueue.job_state NOT NULL,
+    at          timestamptz NOT NULL,
+    reason      jobqueue.move_reason NOT NULL,
+    attempt     int NOT NULL,
+    worker_id   text,
+    detail      text,
+    traceparent text,
+    cause       text NOT NULL,  -- of the refusal
+    parked_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
+    resend_at   timestamptz     -- an operator asked for it; NULL: nobody did
+);
+CREATE INDEX parked_events_resend ON jobqueue.parked_events (event_id) WHERE resend_at IS NOT NULL;
 
 -- Figures of queues: true at the cursor named stats; readers add the events after it.
 CREATE TABLE jobqueue.queue_depths (

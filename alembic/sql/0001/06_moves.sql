@@ -139,7 +139,10 @@ CREATE FUNCTION jobqueue.remove_finished(p_jobs bigint[]) RETURNS bigint LANGUAG
         DELETE FROM jobqueue.finished WHERE id = ANY (p_jobs) RETURNING id, queue_id, dead
     ), j AS (
         DELETE FROM jobqueue.jobs j USING f WHERE j.id = f.id
-        RETURNING j.tenant, j.idempotency_key, j.job_id
+        RETURNING j.id, j.tenant, j.idempotency_key, j.job_id, j.trace_context
+    ), t AS (
+        INSERT INTO jobqueue.removed_jobs (id, job_id, trace_context)
+        SELECT id, job_id, trace_context FROM j
     ), k AS (
         DELETE FROM jobqueue.idempotency_keys k USING j
         WHERE k.tenant = j.tenant AND k.key = j.idempotency_key AND k.job_id = j.job_id

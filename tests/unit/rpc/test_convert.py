@@ -9,8 +9,8 @@ from jobqueue.domain.job import Job, JobEvent, JobFilter, JobSpec, Progress
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.errors import InvalidArgument
+from jobqueue.events.encode import event_message
 from jobqueue.rpc.convert import (
-    event_message,
     job_message,
     read_filter,
     read_job_id,

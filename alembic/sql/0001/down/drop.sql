@@ -2,10 +2,12 @@ DROP VIEW jobqueue.job_event_log, jobqueue.job_status;
 DROP FUNCTION jobqueue.submit_jobs, jobqueue.cancel_job, jobqueue.retry_job, jobqueue.delete_job,
     jobqueue.remove_finished, jobqueue.create_event_partition, jobqueue.keep_events,
     jobqueue.forget_kept_events, jobqueue.seal_event_partitions;
-DROP TABLE jobqueue.queue_minutes, jobqueue.queue_depths, jobqueue.event_cursors,
+DROP TABLE jobqueue.parked_events, jobqueue.removed_jobs, jobqueue.queue_minutes,
+    jobqueue.queue_depths, jobqueue.event_cursors,
     jobqueue.job_events, jobqueue.job_events_kept, jobqueue.idempotency_keys, jobqueue.workers,
     jobqueue.worker_names, jobqueue.finished, jobqueue.leases, jobqueue.scheduled,
     jobqueue.ready, jobqueue.jobs, jobqueue.queues;
 DROP FUNCTION jobqueue.refuse_event_change;
-DROP SEQUENCE jobqueue.event_id_seq, jobqueue.lease_token_seq;
+DROP SEQUENCE jobqueue.event_id_seq, jobqueue.cursor_token_seq,
+    jobqueue.lease_token_seq;
 DROP TYPE jobqueue.job_state, jobqueue.move_reason;

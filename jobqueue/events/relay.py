@@ -1,0 +1,257 @@
+"""The relay: moves events from PostgreSQL to Kafka, under a leased cursor (R-6.2, R-6.3).
+
+The order of each job is kept without trust in the producer: of one job only one event is under way
+at a time. When Kafka does not take an event, nothing after it of its page is sent, and the page is
+read again; what arrived already then arrives twice, under the same sequence.
+"""
+
+import asyncio
+import contextlib
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from uuid import UUID
+
+from jobqueue.domain.event import StreamEvent
+from jobqueue.errors import Unavailable
+from jobqueue.events.encode import record
+from jobqueue.events.publisher import DELIVERY_S, MAX_IN_FLIGHT, Failure, Publisher
+from jobqueue.events.signals import (
+    EVENT_FIGURES,
+    EVENTS_PARKED,
+    EVENTS_PUBLISHED,
+    KAFKA_PUBLISH_FAILED,
+    RELAY_CHANGED,
+    Parked,
+    Published,
+    PublishFailed,
+    RelayChanged,
+    RelayState,
+)
+from jobqueue.runtime.service import Service
+from jobqueue.store.events import (
+    CursorLease,
+    Page,
+    add_cursor,
+    count_backlog,
+    extend_cursor,
+    list_resends,
+    move_cursor,
+    open_window,
+    park_event,
+    read_page,
+    remove_parked,
+    take_cursor,
+)
+from jobqueue.store.faults import DRIVER_ERRORS, translate
+from jobqueue.store.pool import Pool
+
+CURSOR = "kafka"
+LEASE_S = 10.0
+PAGE_EVENTS = 500
+_IDLE_S = 0.1
+_FIGURES_S = 5.0
+_RESEND_PAGE = 100
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.2, 2.0
+
+
+class Relay(Service):
+    """Publishes while it holds the cursor; stands by while another server does."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        publisher: Publisher,
+        *,
+        holder: str,
+        event_bytes: int,
+        lease_s: float = LEASE_S,
+    ) -> None:
+        """``holder`` names this server to people; ``event_bytes`` is the limit of one event."""
+        # A page is sent in waves; each may use up the delivery time, and the first failure ends it.
+        super().__init__("event-relay", interval_s=_IDLE_S, bound_s=3 * DELIVERY_S)
+        self.state = RelayState.STARTING
+        self.cause = ""
+        self._pool = pool
+        self._publisher = publisher
+        self._holder = holder
+        self._event_bytes = event_bytes
+        self._lease_s = lease_s
+        self._lease: CursorLease | None = None
+        self._extended_at = 0.0
+        self._counted_at = float("-inf")
+        self._resends_at = float("-inf")
+        self._kafka_failures = 0
+
+    async def setup(self) -> None:
+        """Make the cursor before the door opens: what is accepted from now on is published."""
+        await add_cursor(self._pool, CURSOR)
+
+    async def turn(self) -> float | None:
+        """Publish one page."""
+        try:
+            return await self._work()
+        except DRIVER_ERRORS as error:
+            raise translate(error) from error
+
+    async def teardown(self) -> None:
+        """Give the cursor back, so that another server goes on at once."""
+        self._publisher.abandon()
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            with contextlib.suppress(*DRIVER_ERRORS):  # it ends by itself
+                await extend_cursor(self._pool, lease, 0.0)
+        self._enter(RelayState.STARTING)
+
+    async def _work(self) -> float | None:
+        await self._count()
+        lease = await self._hold()
+        if lease is None:
+            self._enter(RelayState.STANDBY)
+            return self._lease_s / 4
+        try:
+            more = await self._resend(lease) or await self._advance(lease)
+        except _KafkaFailed as failed:
+            return self._retry_later(failed)
+        except _LeaseLost:
+            self._lease = None
+            return 0.0
+        self._kafka_failures = 0
+        self._enter(RelayState.HOLDING)
+        return 0.0 if more else None
+
+    async def _hold(self) -> CursorLease | None:
+        """Return the lease, extended when it is time."""
+        now = self._clock.monotonic()
+        if self._lease is not None and now - self._extended_at < self._lease_s / 3:
+            return self._lease
+        if self._lease is None or not await extend_cursor(self._pool, self._lease, self._lease_s):
+            self._publisher.abandon()
+            self._lease = await take_cursor(self._pool, CURSOR, self._holder, self._lease_s)
+        self._extended_at = now
+        return self._lease
+
+    async def _advance(self, lease: CursorLease) -> bool:
+        """Publish the next page and pass it; False when nothing is new."""
+        window = await open_window(self._pool, lease)
+        if window is None:
+            return False
+        page = await read_page(self._pool, lease, window, PAGE_EVENTS)
+        refused = await self._publish(lease, page.events)
+        await self._pass(lease, page, refused)
+        return True
+
+    async def _pass(self, lease: CursorLease, page: Page, refused: "_Refused") -> None:
+        async with self._pool.acquire() as connection, connection.transaction():
+            for event, cause in refused:
+                await park_event(connection, event, cause)
+            if not await move_cursor(connection, lease, page.upto):
+                raise _LeaseLost
+        self._tell_parked(refused)
+
+    async def _resend(self, lease: CursorLease) -> bool:
+        """Send parked events that operators asked for; True when there may be more."""
+        now = self._clock.monotonic()
+        if now - self._resends_at < 1.0:
+            return False
+        events = await list_resends(self._pool, _RESEND_PAGE)
+        if not events:
+            self._resends_at = now
+            return False
+        refused = await self._publish(lease, events)
+        again = {event.event.event_id for event, _ in refused}
+        sent = [e.event.event_id for e in events if e.event.event_id not in again]
+        async with self._pool.acquire() as connection, connection.transaction():
+            for event, cause in refused:
+                await park_event(connection, event, cause)
+            await remove_parked(connection, sent)
+        self._tell_parked(refused)
+        return True
+
+    async def _publish(self, lease: CursorLease, events: Sequence[StreamEvent]) -> "_Refused":
+        """Send all in order; return those refused for good. Raises _KafkaFailed, _LeaseLost."""
+        refused: _Refused = []
+        for wave in waves(events):
+            failures = await self._publish_wave(lease, wave)
+            lost = [f for f in failures.values() if not f.refused]
+            self._tell(len(wave) - len(failures), list(failures.values()))
+            if lost:
+                raise _KafkaFailed(self._publisher.last_error or lost[0].cause)
+            refused += [(wave[index], failure.cause) for index, failure in failures.items()]
+        return refused
+
+    async def _publish_wave(
+        self, lease: CursorLease, wave: Sequence[StreamEvent]
+    ) -> dict[int, Failure]:
+        """Send one wave, and hold the cursor meanwhile."""
+        records = [record(event, self._event_bytes) for event in wave]
+        sending = asyncio.create_task(self._publisher.publish(records))
+        try:
+            while not sending.done():
+                await asyncio.wait({sending}, timeout=self._lease_s / 3)
+                if self._clock.monotonic() - self._extended_at >= self._lease_s / 3:
+                    if not await extend_cursor(self._pool, lease, self._lease_s):
+                        raise _LeaseLost
+                    self._extended_at = self._clock.monotonic()
+            return sending.result()
+        except Unavailable as error:
+            raise _KafkaFailed(error.message) from error
+        finally:
+            if not sending.done():
+                self._publisher.abandon()
+                sending.cancel()
+                await asyncio.gather(sending, return_exceptions=True)
+
+    async def _count(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._counted_at >= _FIGURES_S:
+            self._counted_at = now
+            EVENT_FIGURES.emit(await count_backlog(self._pool, CURSOR))
+
+    def _retry_later(self, failed: "_KafkaFailed") -> float:
+        self._kafka_failures += 1
+        self._enter(RelayState.FAILING, failed.cause)
+        return float(min(_FIRST_PAUSE_S * 2 ** min(self._kafka_failures, 8), _LAST_PAUSE_S))
+
+    def _tell(self, published: int, failures: Sequence[Failure]) -> None:
+        topic = self._publisher.topic
+        if published:
+            EVENTS_PUBLISHED.emit(Published(topic, published))
+        for cause, count in Counter(failure.cause for failure in failures).items():
+            KAFKA_PUBLISH_FAILED.emit(PublishFailed(topic, count, cause))
+
+    def _tell_parked(self, refused: "_Refused") -> None:
+        for event, cause in refused:
+            EVENTS_PARKED.emit(Parked(event.event.event_id, cause))
+
+    def _enter(self, state: RelayState, cause: str = "") -> None:
+        changed = state is not self.state
+        self.state, self.cause = state, cause
+        if changed:
+            RELAY_CHANGED.emit(RelayChanged(state, cause))
+
+
+_Refused = list[tuple[StreamEvent, str]]
+
+
+class _KafkaFailed(Exception):
+    """Kafka does not take events now."""
+
+    def __init__(self, cause: str) -> None:
+        self.cause = cause
+        super().__init__(cause)
+
+
+class _LeaseLost(Exception):
+    """Another relay holds the cursor."""
+
+
+def waves(events: Sequence[StreamEvent]) -> list[list[StreamEvent]]:
+    """Split events so that each job has one in a wave, its earlier ones in earlier waves."""
+    seen: Counter[UUID] = Counter()
+    found: dict[int, list[StreamEvent]] = defaultdict(list)
+    for event in events:
+        job = event.event.job_id
+        found[seen[job]].append(event)
+        seen[job] += 1
+    assert len(events) <= MAX_IN_FLIGHT, "a page fits into the producer"
+    return list(found.values())

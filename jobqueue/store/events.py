@@ -1,0 +1,208 @@
+"""The stream of events: cursors that are leased, their windows, and parked events (R-6.2, R-6.3).
+
+A cursor is a snapshot, stored by a committed transaction. Its next window is what is visible now
+and was not then, in the order of event ids, which is the order of each job's sequence.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from jobqueue.domain.event import ParkedEvent, StreamEvent
+from jobqueue.store.pool import Db
+from jobqueue.store.rows import Row, job_event
+from jobqueue.store.statements import statement
+
+_ADD = statement("add_event_cursor")
+_TAKE = statement("take_event_cursor")
+_EXTEND = statement("extend_event_cursor")
+_RESEED = statement("reseed_event_cursor")
+_OPEN = statement("open_event_window")
+_READ_WINDOW = statement("read_event_window")
+_READ_PAGE = statement("read_event_page")
+_MOVE = statement("move_event_cursor")
+_BACKLOG = statement("count_event_backlog")
+_PARK = statement("park_event")
+_LIST_PARKED = statement("list_parked_events")
+_RESEND = statement("resend_parked_events")
+_LIST_RESENDS = statement("list_resends")
+_REMOVE_PARKED = statement("remove_parked_events")
+_START_TAIL = statement("start_event_tail")
+_LIST_AFTER = statement("list_events_after")
+_LIST_NEW = statement("list_new_events")
+
+_OVERLAP_EVENTS = 10_000
+_COUNTED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class CursorLease:
+    """The right to move a cursor, until another token is given out."""
+
+    name: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is open of a cursor's window: events after one id up to another.
+
+    ``events`` is how many there are, None when part of it was read before.
+    """
+
+    after: int
+    last: int
+    events: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Events in order; with them a cursor has passed ``upto``."""
+
+    events: Sequence[StreamEvent]
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How far a consumer is behind: events, seconds, and events that are parked."""
+
+    events: int
+    oldest_age_s: float
+    parked: int
+
+
+@dataclass(frozen=True, slots=True)
+class TailStart:
+    """A place in the stream for a reader that stores no cursor; void in another ``epoch``."""
+
+    snapshot: str
+    since: datetime
+    last_eid: int
+    epoch: str
+    standby: bool
+
+
+async def add_cursor(db: Db, name: str) -> None:
+    """Make a consumer known, unless it is: it gets what happens from now on."""
+    await db.execute(_ADD, name)
+
+
+async def take_cursor(db: Db, name: str, holder: str, ttl_s: float) -> CursorLease | None:
+    """Take a cursor whose lease is over; None when another holds it, or on a standby.
+
+    A cursor from another cluster is set back by event id, so that events repeat but none is missed.
+    """
+    row = await db.fetchrow(_TAKE, name, holder, ttl_s)
+    if row is None:
+        return None
+    if not row["valid"]:
+        await db.execute(_RESEED, name, row["token"], _OVERLAP_EVENTS)
+    return CursorLease(name, row["token"])
+
+
+async def extend_cursor(db: Db, lease: CursorLease, ttl_s: float) -> bool:
+    """Hold it for ``ttl_s`` seconds from now (0: give it back); False when it is lost."""
+    return await db.fetchval(_EXTEND, lease.name, lease.token, ttl_s) is not None
+
+
+async def open_window(db: Db, lease: CursorLease) -> Window | None:
+    """Return the window that is open, or opens when something is new; None: nothing is."""
+    row = await db.fetchrow(_OPEN, lease.name, lease.token)
+    return None if row is None else Window(row["after"], row["last"], row["events"])
+
+
+async def read_page(db: Db, lease: CursorLease, window: Window, size: int) -> Page:
+    """Return the next events of the open window, about ``size`` at most."""
+    if window.events is not None and window.events <= size:
+        rows = await db.fetch(_READ_WINDOW, lease.name, window.after)
+        return Page(_events(rows), window.last)
+    upto = min(window.after + size, window.last)
+    rows = await db.fetch(_READ_PAGE, lease.name, window.after, upto)
+    return Page(_events(rows), upto)
+
+
+async def move_cursor(db: Db, lease: CursorLease, upto: int) -> bool:
+    """Pass the events up to one; False when the lease is lost, and nothing was moved."""
+    return await db.fetchval(_MOVE, lease.name, lease.token, upto) is not None
+
+
+async def count_backlog(db: Db, name: str) -> Backlog:
+    """Return how far a consumer is behind; cheap however far. All zero when there is no such."""
+    row = await db.fetchrow(_BACKLOG, name, _COUNTED)
+    if row is None:
+        return Backlog(0, 0.0, 0)
+    return Backlog(row["events"], row["oldest_age_s"], row["parked"])
+
+
+async def park_event(db: Db, parked: StreamEvent, cause: str) -> None:
+    """Set an event aside that was refused for good."""
+    event = parked.event
+    await db.execute(
+        _PARK,
+        event.event_id,
+        event.job_id,
+        event.queue,
+        event.sequence,
+        event.from_status,
+        event.to_status,
+        event.at,
+        event.reason,
+        event.attempt,
+        event.worker_id,
+        event.detail,
+        parked.traceparent,
+        cause,
+    )
+
+
+async def list_parked(db: Db, *, after: int, limit: int) -> list[ParkedEvent]:
+    """Return parked events by id, a page."""
+    rows = await db.fetch(_LIST_PARKED, after, limit)
+    return [
+        ParkedEvent(job_event(row), row["cause"], row["parked_at"], row["resending"])
+        for row in rows
+    ]
+
+
+async def resend_parked(db: Db, event_ids: Sequence[int] | None) -> int:
+    """Ask for these to be sent again, or for all; return how many there are."""
+    count: int = await db.fetchval(_RESEND, event_ids)
+    return count
+
+
+async def list_resends(db: Db, limit: int) -> list[StreamEvent]:
+    """Return parked events that are to be sent again."""
+    return _events(await db.fetch(_LIST_RESENDS, limit))
+
+
+async def remove_parked(db: Db, event_ids: Sequence[int]) -> None:
+    """Forget parked events that arrived."""
+    await db.execute(_REMOVE_PARKED, event_ids)
+
+
+async def start_tail(db: Db) -> TailStart:
+    """Return the present as a place in the stream."""
+    row = await db.fetchrow(_START_TAIL)
+    assert row is not None, "the statement returns one row"
+    return TailStart(row["snapshot"], row["since"], row["last_eid"], row["epoch"], row["standby"])
+
+
+async def list_events_after(
+    db: Db, *, after: int, end: TailStart, limit: int, queue: str | None
+) -> Page:
+    """Return the events of a range of ``limit`` ids, as far as ``end`` shows them."""
+    upto = min(after + limit, end.last_eid)
+    return Page(_events(await db.fetch(_LIST_AFTER, after, upto, queue, end.snapshot)), upto)
+
+
+async def list_new_events(
+    db: Db, start: TailStart, end: TailStart, *, after: int, limit: int, queue: str | None
+) -> list[StreamEvent]:
+    """Return what became visible from ``start`` to ``end``, by id, a page after an id."""
+    rows = await db.fetch(_LIST_NEW, start.snapshot, start.since, end.snapshot, queue, after, limit)
+    return _events(rows)
+
+
+def _events(rows: Sequence[Row]) -> list[StreamEvent]:
+    return [StreamEvent(job_event(row), row["traceparent"]) for row in rows]

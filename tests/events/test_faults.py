@@ -1,0 +1,186 @@
+"""What becomes of events when Kafka, a relay or a message fails: they wait, move on, are parked."""
+
+import asyncio
+
+import psutil
+
+from jobqueue.domain.outcome import Failed
+from jobqueue.events.relay import CURSOR
+from jobqueue.events.signals import (
+    EVENT_FIGURES,
+    EVENTS_PARKED,
+    KAFKA_PUBLISH_FAILED,
+    RELAY_CHANGED,
+    Parked,
+    PublishFailed,
+    RelayChanged,
+    RelayState,
+)
+from jobqueue.store.events import (
+    Backlog,
+    count_backlog,
+    list_parked,
+    move_cursor,
+    resend_parked,
+    take_cursor,
+)
+from jobqueue.store.pool import Pool
+from tests.support.kafka import Listener, Way
+from tests.support.relays import all_arrive, relay, relaying, run_jobs
+from tests.support.store import add_queue, claim, settle, submit
+from tests.support.waiting import eventually
+
+EXPIRE = "UPDATE jobqueue.event_cursors SET expires_at = now() WHERE name = 'kafka'"
+
+
+async def test_kafka_away_for_a_while_costs_no_memory_and_no_event(
+    pool: Pool, way: Way, topic: str, listener: Listener
+) -> None:
+    failed: list[PublishFailed] = []
+    changes: list[RelayChanged] = []
+    ends = [KAFKA_PUBLISH_FAILED.subscribe(failed.append), RELAY_CHANGED.subscribe(changes.append)]
+    process = psutil.Process()
+    async with relaying(pool, way, topic, **{"message.timeout.ms": 1_500}) as running:
+        await add_queue(pool)
+        await run_jobs(pool, 200)
+        way.cut()
+        before = process.memory_info().rss
+        for _ in range(5):
+            await run_jobs(pool, 400)
+        await eventually(lambda: _done(failed), within_s=60, what="a failed delivery")
+        assert way.refused > 0, "the way was cut"
+        assert (await count_backlog(pool, CURSOR)).events > 1_000
+        grown = (process.memory_info().rss - before) / 2**20
+        print(f"RSS grew by {grown:.1f} MiB during the outage")  # noqa: T201
+        assert running.state is RelayState.FAILING
+        assert running._publisher.most_in_flight <= 500
+        way.open()
+        await all_arrive(pool, listener)
+    for end in ends:
+        end()
+    words = [change.state for change in changes]
+    assert words.count(RelayState.FAILING) == 1, "one change, however many attempts"
+
+
+async def _done(found: list[PublishFailed]) -> bool:
+    return bool(found)
+
+
+async def test_kafka_away_at_the_start_only_delays(
+    pool: Pool, way: Way, topic: str, listener: Listener
+) -> None:
+    way.cut()
+    async with relaying(pool, way, topic, **{"message.timeout.ms": 1_000}) as running:
+        await add_queue(pool)
+        await run_jobs(pool, 5)
+
+        async def failing() -> bool:
+            return running.state is RelayState.FAILING
+
+        await eventually(failing, within_s=30)
+        way.open()
+        await all_arrive(pool, listener)
+
+
+async def test_a_relay_that_dies_in_the_middle_of_a_batch_is_replaced(
+    pool: Pool, way: Way, topic: str, listener: Listener
+) -> None:
+    first = relay(pool, way, topic, **{"linger.ms": 500})
+    await first.start()
+    await add_queue(pool)
+    await run_jobs(pool, 300)
+
+    async def under_way() -> bool:
+        return first._publisher.most_in_flight > 0
+
+    await eventually(under_way)
+    task = first._task
+    assert task is not None
+    first._lease = None  # a killed process gives nothing back
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert (await count_backlog(pool, CURSOR)).events > 0, "it died before it was done"
+    async with relaying(pool, way, topic):
+        await all_arrive(pool, listener)
+    await first.stop()
+
+
+async def test_of_two_relays_one_publishes_and_each_takes_over_from_the_other(
+    pool: Pool, way: Way, topic: str, listener: Listener
+) -> None:
+    async with relaying(pool, way, topic) as one, relaying(pool, way, topic) as two:
+        await add_queue(pool)
+        for _ in range(4):
+            await run_jobs(pool, 50)
+            await pool.execute(EXPIRE)
+        await all_arrive(pool, listener)
+
+        async def one_holds() -> bool:
+            states = {one.state, two.state}
+            return states == {RelayState.HOLDING, RelayState.STANDBY}
+
+        await eventually(one_holds, within_s=30)
+        await (one if one.state is RelayState.HOLDING else two).stop()
+        await run_jobs(pool, 10)
+        await all_arrive(pool, listener)
+
+
+async def test_a_lost_lease_moves_nothing(pool: Pool, way: Way, topic: str) -> None:
+    await relay(pool, way, topic).setup()
+    old = await take_cursor(pool, CURSOR, "old", 60.0)
+    assert old is not None
+    assert await take_cursor(pool, CURSOR, "new", 60.0) is None
+    await pool.execute(EXPIRE)
+    assert await take_cursor(pool, CURSOR, "new", 60.0) is not None
+    before = await pool.fetch("SELECT * FROM jobqueue.event_cursors WHERE name = 'kafka'")
+    assert not await move_cursor(pool, old, 1_000)
+    assert before == await pool.fetch("SELECT * FROM jobqueue.event_cursors WHERE name = 'kafka'")
+
+
+async def test_a_cursor_of_another_cluster_begins_anew_by_event_id(
+    pool: Pool, way: Way, topic: str, listener: Listener
+) -> None:
+    async with relaying(pool, way, topic):
+        await add_queue(pool)
+        await run_jobs(pool, 5)
+        await all_arrive(pool, listener)
+    await run_jobs(pool, 5)
+    await pool.execute(
+        "UPDATE jobqueue.event_cursors SET system_identifier = 1, snapshot = pg_current_snapshot()"
+        " WHERE name = 'kafka'"
+    )
+    async with relaying(pool, way, topic):
+        await all_arrive(pool, listener)
+
+
+async def test_a_refused_event_is_parked_the_rest_flows_and_it_can_be_resent(
+    pool: Pool, way: Way, topic: str, listener: Listener
+) -> None:
+    parked: list[Parked] = []
+    figures: list[Backlog] = []
+    ends = [EVENTS_PARKED.subscribe(parked.append), EVENT_FIGURES.subscribe(figures.append)]
+    async with relaying(pool, way, topic, **{"message.max.bytes": 1_500}):
+        await add_queue(pool)
+        await submit(pool, 2)
+        long, short = await claim(pool, 2)
+        await settle(pool, long, Failed("x" * 5_000))
+        await settle(pool, short)
+
+        async def set_aside() -> bool:
+            return len(parked) == 1
+
+        await eventually(set_aside, within_s=30)
+    (found,) = await list_parked(pool, after=0, limit=10)
+    assert found.event.type == "job.failed"
+    assert "size" in found.cause.lower()
+    assert await resend_parked(pool, [found.event.event_id]) == 1
+    async with relaying(pool, way, topic):
+        await all_arrive(pool, listener)
+
+        async def forgotten() -> bool:
+            return not await list_parked(pool, after=0, limit=10)
+
+        await eventually(forgotten)
+    for end in ends:
+        end()
+    assert figures
