@@ -11,12 +11,13 @@ from uuid import UUID
 import grpc
 import grpc.aio
 
-from jobqueue.client import admin_calls, calls
+from jobqueue.client import admin_calls, calls, event_calls
 from jobqueue.client.calls import MAX_PAGE, Call
 from jobqueue.client.follow import Follow
 from jobqueue.client.policy import PolicyFields
 from jobqueue.client.results import SystemStatus, Version
 from jobqueue.domain.checkup import CheckProgress, Finding
+from jobqueue.domain.event import ParkedEvent
 from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
 from jobqueue.domain.queue import Queue, QueueStats
 from jobqueue.domain.worker import Worker
@@ -31,6 +32,7 @@ from jobqueue.transport import (
     translate,
 )
 from jobqueue.v1.admin_service_pb2_grpc import AdminServiceStub
+from jobqueue.v1.event_service_pb2_grpc import EventServiceStub
 from jobqueue.v1.job_service_pb2_grpc import JobServiceStub
 
 T = TypeVar("T")
@@ -255,6 +257,47 @@ class AsyncClient:
         """Return version and commit of the server."""
         return await self._run(admin_calls.version(), timeout_s)
 
+    # ------------------------------------------------------------------------------------- events
+
+    async def tail_events(
+        self,
+        queue: str | None = None,
+        *,
+        types: Sequence[str] = (),
+        after: int | None = None,
+        follow: bool = False,
+    ) -> AsyncGenerator[JobEvent, None]:
+        """Yield transitions of all jobs, of one queue, or of some types, such as ``job.failed``.
+
+        Begins after an event id (``after``), else with the newest 1,000; with ``follow`` without
+        an end, and unless ``after`` is said with what comes. A stream that breaks raises
+        Unavailable; go on after the last id that was seen.
+        """
+        call = event_calls.tail(queue, types, after, follow=follow)
+        async with aclosing(self._stream(call, None)) as events:
+            async for event in events:
+                yield event
+
+    async def parked_events(
+        self, *, timeout_s: float | None = None
+    ) -> AsyncGenerator[ParkedEvent, None]:
+        """Yield the events that Kafka refused for good, by id; ``timeout_s`` is for each page."""
+        after = 0
+        while page := await self._run(event_calls.parked(after), timeout_s):
+            for parked in page:
+                yield parked
+            after = page[-1].event.event_id
+
+    async def resend_events(
+        self,
+        event_ids: Sequence[int] = (),
+        *,
+        everything: bool = False,
+        timeout_s: float | None = None,
+    ) -> int:
+        """Send parked events to Kafka again; return how many. NotFound: none of them is parked."""
+        return await self._run(event_calls.resend(event_ids, everything=everything), timeout_s)
+
     # ------------------------------------------------------------------------------------- sending
 
     async def _run(self, call: Call[T], timeout_s: float | None) -> T:
@@ -299,6 +342,7 @@ class AsyncClient:
             self._stubs = {
                 "JobService": JobServiceStub(self._channel),
                 "AdminService": AdminServiceStub(self._channel),
+                "EventService": EventServiceStub(self._channel),
             }
         return getattr(self._stubs[call.service], call.method)
 

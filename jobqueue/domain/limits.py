@@ -12,12 +12,14 @@ from typing import Any
 
 from jobqueue.domain.backoff import MAX_DELAY_S
 from jobqueue.domain.job import JobSpec
+from jobqueue.domain.state import EVENT_TYPES
 from jobqueue.domain.worker import WorkerFacts
 from jobqueue.errors import FieldViolation, InvalidArgument
 
 KIB, MIB = 1024, 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
 TRACE_BYTES = 512
+_MAX_EVENT_ID = 2**63
 """What W3C Trace Context asks every party to carry of a tracestate."""
 PRIORITY_NAMES = {"critical": 9, "high": 7, "normal": 5, "low": 1}
 MAX_CONCURRENCY = 10_000
@@ -67,6 +69,17 @@ def name_faults(field: str, name: str, limits: Limits) -> Iterator[FieldViolatio
         yield FieldViolation(field, f"is longer than {limits.name_length} characters")
     elif not _NAME.fullmatch(name):
         yield FieldViolation(field, "may hold only letters, digits, '.', '_' and '-'")
+
+
+def event_faults(
+    ids: Iterable[int], types: Iterable[str], *, field: str
+) -> Iterator[FieldViolation]:
+    """Yield what is wrong with event ids, which ``field`` holds, and with event types."""
+    if any(not 0 <= each < _MAX_EVENT_ID for each in ids):
+        yield FieldViolation(field, "must be 0 or a positive number of 63 bits")
+    known = sorted(set(EVENT_TYPES.values()))
+    for unknown in sorted(set(types).difference(known)):
+        yield FieldViolation("types", f"{unknown!r} is none of {', '.join(known)}")
 
 
 def number_faults(

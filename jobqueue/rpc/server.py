@@ -14,14 +14,21 @@ from jobqueue.domain.limits import Limits
 from jobqueue.errors import Unavailable
 from jobqueue.rpc.admin_service import AdminService
 from jobqueue.rpc.auth import Authenticator
+from jobqueue.rpc.event_service import EventService
 from jobqueue.rpc.gate import Gate
 from jobqueue.rpc.gatekeeper import Gatekeeper
 from jobqueue.rpc.guard import Guard
 from jobqueue.rpc.health import DrainingHealth
 from jobqueue.rpc.job_service import JobService
 from jobqueue.rpc.worker_service import WorkerService
-from jobqueue.v1 import admin_service_pb2, job_service_pb2, worker_service_pb2
+from jobqueue.v1 import (
+    admin_service_pb2,
+    event_service_pb2,
+    job_service_pb2,
+    worker_service_pb2,
+)
 from jobqueue.v1.admin_service_pb2_grpc import add_AdminServiceServicer_to_server
+from jobqueue.v1.event_service_pb2_grpc import add_EventServiceServicer_to_server
 from jobqueue.v1.job_service_pb2_grpc import add_JobServiceServicer_to_server
 from jobqueue.v1.worker_service_pb2_grpc import add_WorkerServiceServicer_to_server
 
@@ -29,6 +36,7 @@ SERVICES = (
     job_service_pb2.DESCRIPTOR.services_by_name["JobService"].full_name,
     admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"].full_name,
     worker_service_pb2.DESCRIPTOR.services_by_name["WorkerService"].full_name,
+    event_service_pb2.DESCRIPTOR.services_by_name["EventService"].full_name,
 )
 ALL_INTERFACES = "[::]"
 QUIET_S = 0.05
@@ -55,6 +63,7 @@ class Services:
     jobs: JobService
     admin: AdminService
     workers: WorkerService
+    events: EventService
 
 
 class RpcServer:
@@ -82,6 +91,7 @@ class RpcServer:
         add_JobServiceServicer_to_server(services.jobs, self._server)
         add_AdminServiceServicer_to_server(services.admin, self._server)
         add_WorkerServiceServicer_to_server(services.workers, self._server)
+        add_EventServiceServicer_to_server(services.events, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection(_names(), self._server)
 

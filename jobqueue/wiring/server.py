@@ -8,11 +8,14 @@ from jobqueue.config.model import Settings
 from jobqueue.domain.backoff import RetryPolicy
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.queue import QueuePolicy
+from jobqueue.events.parking import Parking
+from jobqueue.events.tail import Tail
 from jobqueue.reaper.duty import Duty
 from jobqueue.reaper.expirer import assignment_timeout, expirer
 from jobqueue.reaper.scheduler import Promoter, TtlExpirer
 from jobqueue.reaper.upkeep import event_upkeep, upkeep
 from jobqueue.rpc.admin_service import AdminService, ServerFacts
+from jobqueue.rpc.event_service import EventService
 from jobqueue.rpc.job_service import JobService
 from jobqueue.rpc.server import RpcServer, Services
 from jobqueue.runtime.log import get_logger
@@ -117,6 +120,7 @@ class _Parts:
             JobService(self._submitter, Jobs(pool, announcer.announce), limits),
             AdminService(self._queues, Workers(pool), System(pool), Doctor(pool), limits, facts),
             self._remote.service,
+            EventService(Tail(pool), Parking(pool), limits),
         )
         self._rpc = RpcServer(
             services,

@@ -12,6 +12,7 @@ import click
 from jobqueue.cli.ctl.commands import Noun
 from jobqueue.cli.ctl.completion import COMPLETE, PROGRAM, completion
 from jobqueue.cli.ctl.doctor import doctor
+from jobqueue.cli.ctl.events import events
 from jobqueue.cli.ctl.exit_codes import ExitCode, exit_code
 from jobqueue.cli.ctl.job import job
 from jobqueue.cli.ctl.options import Globals, global_options
@@ -53,7 +54,7 @@ def _is_global(option: click.Parameter) -> bool:
     help="Show the version of this program.",
 )
 def cli() -> None:
-    """Operate a job queue: jobs, queues and workers.
+    """Operate a job queue: jobs, queues, workers and events.
 
     Exit codes: 0 success, 1 other failure, 2 usage or invalid argument, 3 not found, 4 wrong
     state or already there, 5 unavailable or deadline, 6 not allowed, 7 partly done, 8 the job
@@ -61,7 +62,7 @@ def cli() -> None:
     """
 
 
-for _command in (job, queue, worker, status, doctor, version, completion):
+for _command in (job, queue, worker, events, status, doctor, version, completion):
     cli.add_command(_command)
 
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from jobqueue.domain.checkup import Finding
+from jobqueue.domain.event import ParkedEvent
 from jobqueue.domain.job import Job, JobEvent
 from jobqueue.domain.queue import Queue, QueueStats
 from jobqueue.domain.worker import Worker
@@ -84,6 +85,16 @@ def event(value: JobEvent) -> Document:
         "reason": str(value.reason),
         "detail": value.detail,
         "attempt": value.attempt,
+    }
+
+
+def parked_event(value: ParkedEvent) -> Document:
+    """Return an event that Kafka refused."""
+    return {
+        "event": event(value.event),
+        "cause": value.cause,
+        "parked_at": rfc3339(value.parked_at),
+        "resending": value.resending,
     }
 
 

@@ -1,0 +1,66 @@
+"""Every call about the stream of events as a value; see ``calls``."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+from google.protobuf.message import Message
+
+from jobqueue.client import messages as read
+from jobqueue.client.calls import LIMITS, MAX_PAGE, Call
+from jobqueue.domain.event import ParkedEvent
+from jobqueue.domain.job import JobEvent
+from jobqueue.domain.limits import check, event_faults, name_faults
+from jobqueue.errors import FieldViolation, InvalidArgument
+from jobqueue.v1 import event_service_pb2 as pb
+
+T = TypeVar("T")
+
+
+def tail(
+    queue: str | None, types: Sequence[str], after: int | None, *, follow: bool
+) -> Call[JobEvent]:
+    """Send transitions; the answer is a stream."""
+    if queue is not None:
+        check(name_faults("queue", queue, LIMITS))
+    check(event_faults([after or 0], types, field="after_event_id"))
+    request = pb.TailEventsRequest(
+        queue=queue or "", types=types, follow=follow, after_event_id=after
+    )
+    return _call("TailEvents", request, _event)
+
+
+def parked(after: int) -> Call[tuple[ParkedEvent, ...]]:
+    """Return a page of parked events."""
+    request = pb.ListParkedEventsRequest(page_size=MAX_PAGE, after_event_id=after)
+    return _call("ListParkedEvents", request, _parked)
+
+
+def resend(event_ids: Sequence[int], *, everything: bool) -> Call[int]:
+    """Send parked events again; the answer is how many."""
+    check(event_faults(event_ids, [], field="event_ids"))
+    if everything == bool(event_ids):
+        violation = FieldViolation("event_ids", "give event ids, or ask for all, not both")
+        raise InvalidArgument([violation])
+    request = pb.ResendParkedEventsRequest(event_ids=event_ids, all=everything)
+    return _call("ResendParkedEvents", request, _count)
+
+
+def _call(method: str, request: Message, convert: Callable[[Any], T]) -> Call[T]:
+    return Call("EventService", method, request, convert)
+
+
+def _event(answer: pb.TailEventsResponse) -> JobEvent:
+    return read.event(answer.event)
+
+
+def _parked(answer: pb.ListParkedEventsResponse) -> tuple[ParkedEvent, ...]:
+    return tuple(
+        ParkedEvent(
+            read.event(each.event), each.cause, read.instant(each.parked_at), each.resending
+        )
+        for each in answer.events
+    )
+
+
+def _count(answer: pb.ResendParkedEventsResponse) -> int:
+    return answer.count

@@ -1,0 +1,142 @@
+"""The stream over gRPC and through `jq-ctl`: complete, in order, without Kafka."""
+
+import asyncio
+import json
+import signal
+
+import pytest
+
+from jobqueue.client import AsyncClient
+from jobqueue.domain.job import JobEvent
+from jobqueue.errors import InvalidArgument, NotFound
+from jobqueue.store.pool import Pool
+from tests.support.facade import Facade, serving
+from tests.support.kafka import Listener, Way
+from tests.support.programs import ctl_command, environment, run_ctl
+from tests.support.relays import EVENTS_PER_JOB, all_arrive, run_jobs
+from tests.support.store import add_queue, submit
+from tests.support.waiting import eventually
+
+PARK = """
+    INSERT INTO jobqueue.parked_events
+        (event_id, job_id, queue, sequence, to_status, at, reason, attempt, cause)
+    SELECT e.eid, j.job_id, 'q', e.seq, e.to_status, e.at, e.reason, e.attempt, 'too large'
+    FROM jobqueue.job_events e JOIN jobqueue.jobs j ON j.id = e.job
+"""
+
+
+def client_of(server: Facade) -> AsyncClient:
+    return AsyncClient(f"127.0.0.1:{server.port}")
+
+
+async def kafka_state(server: Facade) -> tuple[str, str]:
+    async with client_of(server) as client:
+        parts = {part.name: part for part in (await client.status()).components}
+    return parts["kafka"].state, parts["kafka"].detail
+
+
+async def test_a_follower_sees_every_event_once_also_those_that_commit_late(
+    database: str, pool: Pool
+) -> None:
+    seen: list[JobEvent] = []
+    async with serving(database) as server, client_of(server) as client:
+        await add_queue(pool)
+        await submit(pool, 1)
+
+        async def follow() -> None:
+            async for event in client.tail_events("q", after=0, follow=True):
+                seen.append(event)  # noqa: PERF401 - it never ends
+
+        following = asyncio.create_task(follow())
+        await eventually(lambda: _has(seen, 1))
+        async with pool.acquire() as late, late.transaction():
+            await submit(late, 2)
+            await submit(pool, 1)
+            await eventually(lambda: _has(seen, 2))
+        await eventually(lambda: _has(seen, 4))
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+    assert len({event.event_id for event in seen}) == len(seen) == 4
+
+
+async def _has(seen: list[JobEvent], count: int) -> bool:
+    return len(seen) >= count
+
+
+async def test_the_tail_without_following_ends_and_shows_what_was_asked_for(
+    database: str, pool: Pool
+) -> None:
+    async with serving(database) as server, client_of(server) as client:
+        await add_queue(pool)
+        await add_queue(pool, "other")
+        await run_jobs(pool, 3)
+        await submit(pool, 2, queue="other")
+        everything = [event async for event in client.tail_events()]
+        assert len(everything) == 3 * EVENTS_PER_JOB + 2
+        assert len([e async for e in client.tail_events("other")]) == 2
+        ended = [e async for e in client.tail_events(types=["job.completed"])]
+        assert [event.type for event in ended] == ["job.completed"] * 3
+        after = everything[-2].event_id
+        assert [e async for e in client.tail_events(after=after)] == everything[-1:]
+        with pytest.raises(InvalidArgument, match="none of"):
+            [e async for e in client.tail_events(types=["job.born"])]
+
+
+async def test_parked_events_are_listed_and_asked_for_again(database: str, pool: Pool) -> None:
+    async with serving(database) as server, client_of(server) as client:
+        await add_queue(pool)
+        await submit(pool, 3)
+        await pool.execute(PARK)
+        parked = [each async for each in client.parked_events()]
+        assert [each.cause for each in parked] == ["too large"] * 3
+        assert await client.resend_events([parked[0].event.event_id]) == 1
+        again = [each.resending async for each in client.parked_events()]
+        assert again == [True, False, False]
+        assert await client.resend_events(everything=True) == 3
+        with pytest.raises(NotFound):
+            await client.resend_events([999_999])
+
+
+async def test_a_server_with_kafka_publishes_and_says_so(
+    database: str, pool: Pool, way: Way, topic: str, listener: Listener
+) -> None:
+    brokers = way.settings(topic).brokers
+    async with serving(database, kafka__brokers=brokers, kafka__topic=topic) as server:
+        await add_queue(pool)
+        await run_jobs(pool, 10)
+        await all_arrive(pool, listener)
+        await eventually(lambda: _is(server, ("ok", "relay holding")))
+    async with serving(database) as server:
+        assert (await kafka_state(server))[0] == "off"
+
+
+async def _is(server: Facade, wanted: tuple[str, str]) -> bool:
+    return await kafka_state(server) == wanted
+
+
+async def test_jq_ctl_shows_events_as_lines_of_json_and_ends_with_130_when_interrupted(
+    database: str, pool: Pool
+) -> None:
+    async with serving(database) as server:
+        address = f"127.0.0.1:{server.port}"
+        await add_queue(pool)
+        await submit(pool, 2)
+        told = await asyncio.to_thread(run_ctl, address, "events", "tail", "--output", "json")
+        assert told.returncode == 0, told.stderr
+        assert [json.loads(line)["type"] for line in told.stdout.splitlines()] == [
+            "job.submitted"
+        ] * 2
+        argv = ctl_command("events", "tail", "--follow", "--from", "0", "--output", "json")
+        following = await asyncio.create_subprocess_exec(
+            *argv, env=environment(server_addr=address), stdout=asyncio.subprocess.PIPE
+        )
+        assert following.stdout is not None
+        assert await asyncio.wait_for(following.stdout.readline(), 60)
+        following.send_signal(signal.SIGINT)
+        await asyncio.wait_for(following.communicate(), 30)
+        assert following.returncode == 130
+        await pool.execute(PARK)
+        shown = await asyncio.to_thread(run_ctl, address, "events", "parked")
+        assert shown.stdout.count(b"too large") == 2
+        sent = await asyncio.to_thread(run_ctl, address, "events", "resend", "--all")
+        assert sent.stdout == b"2\n"
