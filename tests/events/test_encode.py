@@ -17,9 +17,15 @@ LIMIT = 1_000
 
 def event(event_id: int = 1, **fields: object) -> StreamEvent:
     made = {
-        "event_id": event_id, "job_id": uuid4(), "queue": "q", "sequence": 1,
-        "from_status": None, "to_status": JobStatus.PENDING, "attempt": 0,
-        "at": datetime(2026, 1, 2, tzinfo=UTC), "reason": Reason.SUBMITTED,
+        "event_id": event_id,
+        "job_id": uuid4(),
+        "queue": "q",
+        "sequence": 1,
+        "from_status": None,
+        "to_status": JobStatus.PENDING,
+        "attempt": 0,
+        "at": datetime(2026, 1, 2, tzinfo=UTC),
+        "reason": Reason.SUBMITTED,
     }
     return StreamEvent(JobEvent(**(made | fields)))  # type: ignore[arg-type]
 

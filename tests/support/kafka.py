@@ -78,7 +78,7 @@ class Way:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self.refused = 0
-        self._passable = False
+        self.passable = False
         self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
@@ -93,11 +93,11 @@ class Way:
 
     def open(self) -> None:
         """Let connections through."""
-        self._passable = True
+        self.passable = True
 
     def cut(self) -> None:
         """End every connection and let none through."""
-        self._passable = False
+        self.passable = False
         self._do(self._cut())
 
     def close(self) -> None:
@@ -115,21 +115,21 @@ class Way:
             writer.transport.abort()
 
     async def _close(self) -> None:
-        self._passable = False
+        self.passable = False
         self._server.close()
         await self._cut()
         own = asyncio.current_task()
         await asyncio.gather(*asyncio.all_tasks() - {own}, return_exceptions=True)
 
     async def _serve(self, near: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not self._passable:
+        if not self.passable:
             self.refused += 1
             writer.transport.abort()
             return
         far, far_writer = await asyncio.open_connection("127.0.0.1", self._broker.port)
         both = {writer, far_writer}
         self._writers |= both
-        if self._passable:
+        if self.passable:
             await asyncio.gather(_pump(near, far_writer), _pump(far, writer))
         self._writers -= both
         for each in both:
