@@ -21,7 +21,7 @@ async def test_ten_thousand_jobs_lose_no_event_when_kafka_is_away_for_the_middle
     process = psutil.Process()
     async with serving(database, kafka__brokers=brokers, kafka__topic=topic):
         await add_queue(pool)
-        rss = []
+        rss: list[int] = []
         for done in range(0, JOBS, BATCH):
             third = 3 * done // JOBS
             if third == 1 and not rss:
