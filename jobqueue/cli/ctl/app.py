@@ -1,11 +1,13 @@
 """The whole program: its nouns, and what becomes of errors (R-8.3)."""
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
 import click
 
@@ -21,6 +23,9 @@ from jobqueue.cli.ctl.system import status, version
 from jobqueue.cli.ctl.worker import worker
 from jobqueue.cli.version import print_version
 from jobqueue.errors import FieldViolation, InvalidArgument, JobQueueError
+
+_UNWIND_S = 1.0
+"""What the clean-up after an interrupt may take."""
 
 
 class _Root(Noun):
@@ -72,7 +77,29 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             # A table shows what the terminal cannot spell as escapes instead of failing.
             stream.reconfigure(errors="backslashreplace")
-    sys.exit(run(sys.argv[1:]))
+    signal.signal(signal.SIGINT, _interrupt)
+    code = run(sys.argv[1:])
+    if code == ExitCode.INTERRUPTED:
+        _end_interrupted()
+    sys.exit(code)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """Raise KeyboardInterrupt, and end the program even if what that unwinds hangs.
+
+    For gRPC, a call that is broken off while it begins never ends, and closing its channel waits
+    for it.
+    """
+    signal.signal(signal.SIGALRM, _end_interrupted)
+    signal.setitimer(signal.ITIMER_REAL, _UNWIND_S)
+    raise KeyboardInterrupt
+
+
+def _end_interrupted(*_signal: object) -> NoReturn:
+    """End without the interpreter's own clean-up, which may hang in the same way."""
+    with suppress(OSError, ValueError, RuntimeError):  # a closed pipe; a write that was broken off
+        sys.stdout.flush()
+    os._exit(ExitCode.INTERRUPTED)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -63,6 +63,23 @@ def test_an_interrupt_ends_a_wait_with_130(
     assert (watching.returncode, told) == (130, "")
 
 
+def test_an_interrupt_ends_a_program_whose_clean_up_hangs() -> None:
+    code = """
+import os, signal, threading
+from jobqueue.cli.ctl import app
+def hang(arguments):
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+        threading.Event().wait()
+    finally:
+        threading.Event().wait()
+app.run = hang
+app.main()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
+
+
 def test_a_stopped_server_is_told_in_one_line(
     service: FakeService, environment: dict[str, str]
 ) -> None:
