@@ -35,7 +35,7 @@ settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("busy")
 _ON_BOTH = (_TESTS / "store", _TESTS / "races")
 _THROUGH_PGBOUNCER = frozenset(
-    f"test_{name}.py"
+    _TESTS / "store" / f"test_{name}.py"
     for name in (
         "claim",
         "due",
@@ -78,7 +78,7 @@ def _variants(test: pytest.Item, asked: str) -> list[str]:
     possible = [DEFAULT]
     if asked == PG15 or (PG15_BIN / "postgres").exists():
         possible.append(PG15)
-    if test.path.name in _THROUGH_PGBOUNCER and not test.get_closest_marker("direct"):
+    if test.path in _THROUGH_PGBOUNCER and not test.get_closest_marker("direct"):
         possible.append(PGBOUNCER)
     return [variant for variant in possible if asked in {variant, "all"}]
 

@@ -86,6 +86,7 @@ def test_dates_are_judged(authority: Authority, days_left: int, words: str | Non
 async def test_the_watch_warns_once_in_each_state_and_stops_after_a_renewal(
     authority: Authority, pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.WARNING)
     clock = [datetime.now(UTC)]
     pair.become(authority.server("short", until=clock[0] + timedelta(days=30)))
     watch = CertificateWatch(ServerTls(TlsFiles(pair.cert, pair.key)), lambda: clock[0])
