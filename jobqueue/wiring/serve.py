@@ -9,11 +9,11 @@ from jobqueue.config.dsn import database_dsn
 from jobqueue.config.model import Settings
 from jobqueue.coordination.redis_lock import check_redis
 from jobqueue.embedded.facts import read_dsn, read_facts
-from jobqueue.errors import JobQueueError
+from jobqueue.errors import Fault, JobQueueError, SettingsError
 from jobqueue.events.publisher import check_kafka
 from jobqueue.runtime.log import get_logger
 from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
-from jobqueue.store.migrate import head, migrate, schema_revision
+from jobqueue.store.migrate import head, knows, migrate, schema_revision
 from jobqueue.store.pool import create_pool
 from jobqueue.submission.system import System
 from jobqueue.wiring.coordination import LockLog
@@ -62,7 +62,10 @@ async def _start(
 async def migrate_only(
     settings: Settings, revision: str, embedded: EmbeddedChoice | None = None
 ) -> None:
-    """Bring the schema to ``revision``. Raises EmbeddedError or Unavailable."""
+    """Bring the schema to ``revision``. Raises SettingsError, EmbeddedError or Unavailable."""
+    if revision not in {"head", "base"} and not knows(revision):
+        fault = f"{revision!r} is not known to this version; the newest is {head()}"
+        raise SettingsError([Fault("--revision", fault)])
     async with _database(settings, embedded) as dsn:
         await await_database(settings.db, dsn)
         await migrate(dsn, revision)

@@ -145,6 +145,13 @@ def test_migrate_brings_the_schema_down_and_up(database: str) -> None:
         assert ended.returncode == 0, ended.stderr
 
 
+@pytest.mark.parametrize("revision", ["nope", "+1", ""])
+def test_migrate_refuses_a_revision_it_does_not_know(revision: str) -> None:
+    ended = run("migrate", "--revision", revision, JQ_DB_URL=NOWHERE)
+    assert ended.returncode == 2
+    assert f"--revision: {revision!r} is not known to this version" in ended.stderr
+
+
 @pytest.mark.slow
 def test_an_embedded_server_keeps_its_data_and_refuses_a_second_one(tmp_path: Path) -> None:
     embedded = ("--embedded", "--data-dir", str(tmp_path / "pg"))
