@@ -40,6 +40,7 @@ class Flags:
 
     config: Path | None
     grpc_port: int | None
+    health_port: int | None
     log_level: str | None
     embedded: bool
     data_dir: Path | None
@@ -56,6 +57,7 @@ class Flags:
 )
 @click.option("--config", type=FILE, help="YAML file of settings.")
 @click.option("--grpc-port", type=int, help="Port of the gRPC services; 0: any.  [default: 50051]")
+@click.option("--health-port", type=int, help="Port of /healthz and /readyz.  [default: 8080]")
 @click.option("--log-level", type=LEVELS, help="Least level that is logged.  [default: info]")
 @click.option(
     "--dry-run", is_flag=True, help="Check settings, database, Redis and Kafka; start nothing."
@@ -76,6 +78,7 @@ def cli(  # noqa: PLR0913 - one argument per flag
     *,
     config: Path | None,
     grpc_port: int | None,
+    health_port: int | None,
     log_level: str | None,
     dry_run: bool,
     embedded: bool,
@@ -94,7 +97,7 @@ def cli(  # noqa: PLR0913 - one argument per flag
     """  # noqa: D301 - click knows a paragraph to keep by a real \b
     if data_dir is not None and not embedded:
         raise click.UsageError("--data-dir needs --embedded")
-    flags = Flags(config, grpc_port, log_level, embedded, data_dir)
+    flags = Flags(config, grpc_port, health_port, log_level, embedded, data_dir)
     if dry_run and context.invoked_subcommand:
         raise click.UsageError("--dry-run does not go with a subcommand")
     if context.invoked_subcommand:
@@ -152,7 +155,11 @@ def _dry_run(flags: Flags) -> None:
 
 def _load(flags: Flags) -> Loaded:
     """Read settings; end the program when they cannot work."""
-    given = {"grpc.port": flags.grpc_port, "logging.level": flags.log_level}
+    given = {
+        "grpc.port": flags.grpc_port,
+        "health.port": flags.health_port,
+        "logging.level": flags.log_level,
+    }
     try:
         return load_settings(flags=given, env=os.environ, path=flags.config)
     except SettingsError as error:

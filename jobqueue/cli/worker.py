@@ -25,11 +25,12 @@ from jobqueue.cli.common import (
 from jobqueue.cli.connection import Connection, connection_options, silence_grpc
 from jobqueue.cli.version import print_version
 from jobqueue.config.load import load_settings
-from jobqueue.config.model import Settings
+from jobqueue.config.model import HealthSettings, Settings
 from jobqueue.domain.limits import MAX_CONCURRENCY
-from jobqueue.errors import InvalidArgument, JobQueueError, SettingsError
+from jobqueue.errors import Fault, InvalidArgument, JobQueueError, SettingsError
 
 _PROGRAM = "jq-worker"
+HEALTH_PORT, LAST_PORT = 8081, 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class Flags:
     allow_shell: bool
     embedded: bool
     data_dir: Path | None
+    health_port: int | None
     log_level: str | None
 
     def settings(self) -> Mapping[str, object]:
@@ -56,6 +58,7 @@ class Flags:
             "worker.processes": self.processes,
             "worker.prefetch": self.prefetch,
             "worker.allow_shell": self.allow_shell or None,
+            "health.port": self.health_port,
             "logging.level": self.log_level,
         }
 
@@ -103,6 +106,11 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> tupl
 @click.option("--allow-shell", is_flag=True, help="Run jobs of type shell by /bin/sh -c.")
 @click.option("--embedded", is_flag=True, help="Join the database of jq-server --embedded.")
 @click.option("--data-dir", type=FOLDER, help="Where that database keeps its data.")
+@click.option(
+    "--health-port",
+    type=int,
+    help="Port of /healthz and /readyz; process N of several adds N - 1.  [default: 8081]",
+)
 @click.option("--log-level", type=LEVELS, help="Least level that is logged.  [default: info]")
 @click.option(
     "--version",
@@ -160,7 +168,10 @@ def _start_up(flags: Flags) -> Start:
     start_logging(
         _PROGRAM, loaded.settings, (*loaded.warnings, *(both if direct and server else []))
     )
-    return Start(loaded.settings, remote=not direct)
+    settings = loaded.settings
+    if not loaded.sets("health"):  # a server on this machine has the default of the setting
+        settings = replace(settings, health=HealthSettings(HEALTH_PORT))
+    return Start(settings, remote=not direct)
 
 
 def _work(flags: Flags, start: Start) -> int:
@@ -180,19 +191,30 @@ def _work(flags: Flags, start: Start) -> int:
     check_choice(choice)
     if settings.worker.processes == 1:
         return _run(work(settings, choice, build_registry(settings)))
-    commands = _commands(flags, settings.worker.processes)
+    commands = _commands(flags, settings)
     if flags.worker_id is not None:
         check_choice(replace(choice, worker_id=commands[-1][-1]))
     return _run(work_in_processes(commands))
 
 
-def _commands(flags: Flags, processes: int) -> list[Sequence[str]]:
+def _commands(flags: Flags, settings: Settings) -> list[Sequence[str]]:
     """Return one command line per child: ours, but each for one process with its own name."""
     argv = [sys.executable, "-m", "jobqueue.cli.worker_process", str(os.getpid())]
     argv += [*sys.argv[1:], "--processes", "1"]
-    if flags.worker_id is None:
-        return [argv] * processes
-    return [[*argv, "--worker-id", f"{flags.worker_id}-{i + 1}"] for i in range(processes)]
+    return [
+        [*argv, "--health-port", str(_port(settings.health.port, i)), *_name(flags, i)]
+        for i in range(settings.worker.processes)
+    ]
+
+
+def _port(first: int, i: int) -> int:
+    if first + i > LAST_PORT:
+        raise SettingsError([Fault("health.port", f"leaves no port for process {i + 1}")])
+    return first + i if first else 0
+
+
+def _name(flags: Flags, i: int) -> Sequence[str]:
+    return () if flags.worker_id is None else ("--worker-id", f"{flags.worker_id}-{i + 1}")
 
 
 def _run(work: Coroutine[Any, Any, int]) -> int:

@@ -2,22 +2,18 @@
 
 from collections.abc import Iterable, Iterator
 
-from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
 from jobqueue.runtime.service import Service
 from jobqueue.v1 import admin_service_pb2 as admin
 
 OK, DEGRADED, DOWN, OFF = "ok", "degraded", "down", "off"
-_STALE_BOUNDS = 3
 
 
-def loop_states(
-    services: Iterable[Service], clock: Clock = SYSTEM_CLOCK
-) -> Iterator[admin.ComponentStatus]:
+def loop_states(services: Iterable[Service]) -> Iterator[admin.ComponentStatus]:
     """Yield one entry for each loop: down when it hangs, degraded while its turns fail."""
     for service in services:
-        idle_s = clock.monotonic() - service.last_progress
-        if idle_s > _STALE_BOUNDS * service.bound_s:
-            yield component(service.name, DOWN, f"no progress for {idle_s:.0f} s")
+        stuck_s = service.stuck_s
+        if stuck_s is not None:
+            yield component(service.name, DOWN, f"no progress for {stuck_s:.0f} s")
         elif service.failures:
             yield component(service.name, DEGRADED, f"{service.failures} failures in a row")
         else:

@@ -10,6 +10,7 @@ import asyncio
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
+from weakref import WeakSet
 
 from jobqueue.errors import Unavailable
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
@@ -33,6 +34,16 @@ class TurnEnded:
 
 
 TURN_ENDED: Signal[TurnEnded] = Signal("turn_ended")
+
+STALE_BOUNDS = 3
+"""A loop without progress for this many of its bounds is stuck (R-7.4)."""
+
+_running: WeakSet["Service"] = WeakSet()
+
+
+def running_services() -> list["Service"]:
+    """Return every loop of this process that runs now, by name: none can be forgotten."""
+    return sorted(_running, key=lambda service: service.name)
 
 
 class Service:
@@ -83,6 +94,12 @@ class Service:
         """True from the end of ``start`` to the end of ``stop``."""
         return self._task is not None
 
+    @property
+    def stuck_s(self) -> float | None:
+        """Seconds without progress when they are too many, else None."""
+        idle_s = self._clock.monotonic() - self.last_progress
+        return idle_s if idle_s > STALE_BOUNDS * self.bound_s else None
+
     async def start(self) -> None:
         """Set up and begin the first turn. Starting twice is a fault of the caller."""
         if self._task is not None:
@@ -91,12 +108,14 @@ class Service:
         self._stopping.clear()
         self.last_progress = self._clock.monotonic()
         self._task = asyncio.create_task(self._run(), name=self.name)
+        _running.add(self)
 
     async def stop(self, grace_s: float = STOP_GRACE_S) -> None:
         """Let the current turn finish within ``grace_s``, else cancel it; then tear down."""
         task, self._task = self._task, None
         if task is None:
             return
+        _running.discard(self)
         self._stopping.set()
         self._woken.set()
         try:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from jobqueue.store.faults import translated
 from jobqueue.store.pool import Connection, Db
 from jobqueue.store.statements import statement
 
@@ -9,6 +10,7 @@ _PROMOTE = statement("promote_jobs")
 _EXPIRE = statement("expire_jobs")
 _PRUNE = statement("prune_jobs")
 _ENSURE_PARTITIONS = statement("ensure_partitions")
+_EVENTS_HAVE_ROOM = statement("events_have_room")
 _LOCK_EVENTS = statement("lock_event_upkeep")
 _SEAL_PARTITIONS = statement("seal_partitions")
 _OLD_PARTITIONS = statement("list_old_partitions")
@@ -59,6 +61,13 @@ async def ensure_partitions(db: Db, weeks_ahead: int = 3) -> int:
     """Make this week's partition of events and the next ones; return how many were new."""
     created: int = await db.fetchval(_ENSURE_PARTITIONS, weeks_ahead)
     return created
+
+
+async def events_have_room(db: Db) -> bool:
+    """Tell whether an event of a day from now would have a partition."""
+    with translated():
+        found: bool = await db.fetchval(_EVENTS_HAVE_ROOM)
+    return found
 
 
 async def lock_event_upkeep(db: Db) -> bool:

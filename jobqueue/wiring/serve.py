@@ -19,6 +19,7 @@ from jobqueue.submission.system import System
 from jobqueue.wiring.coordination import LockLog
 from jobqueue.wiring.database import DatabaseRevival, await_database, start_embedded
 from jobqueue.wiring.events import RelayLog
+from jobqueue.wiring.health import ServerHealth, health_server
 from jobqueue.wiring.options import EmbeddedChoice
 from jobqueue.wiring.ports import check_port
 from jobqueue.wiring.protection import Doorkeeping
@@ -37,11 +38,16 @@ async def serve(settings: Settings, embedded: EmbeddedChoice | None = None) -> N
     check_port("grpc.port", settings.grpc.port)
     LockLog().listen()
     RelayLog().listen()
+    health = ServerHealth()
     with ShutdownSignals() as asked:
         async with AsyncExitStack() as running:
-            starting = _start(settings, embedded, running, asked.hurry)
+            # First up, last down: the probes tell of the start and of the end too.
+            await _open_health(settings, health, running)
+            starting = _start(settings, embedded, running, asked.hurry, health)
             if await finishes_before(asked.shutdown, starting):
+                _log.info("ready", grpc_port=health.grpc_port)
                 await asked.shutdown.wait()
+            health.draining = True
             _log.info("shutting down")
         _log.info("stopped")
 
@@ -51,12 +57,21 @@ async def _start(
     embedded: EmbeddedChoice | None,
     running: AsyncExitStack,
     hurry: asyncio.Event,
+    health: ServerHealth,
 ) -> None:
     dsn = await running.enter_async_context(_database(settings, embedded))
     server = Server(settings, dsn)
-    port = await server.start()
+    health.grpc_port = await server.start()
     running.push_async_callback(server.stop, hurry=hurry)
-    _log.info("ready", grpc_port=port)
+    health.server = server
+    await health.readiness.start()
+    running.push_async_callback(health.readiness.stop)
+
+
+async def _open_health(settings: Settings, health: ServerHealth, running: AsyncExitStack) -> None:
+    door = health_server(health, settings.health.port)
+    _log.info("probes are answered", health_port=await door.start())
+    running.push_async_callback(door.stop)
 
 
 async def migrate_only(

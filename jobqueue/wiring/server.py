@@ -8,6 +8,7 @@ from jobqueue.config.model import Settings
 from jobqueue.domain.backoff import RetryPolicy
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.queue import QueuePolicy
+from jobqueue.errors import FailedPrecondition
 from jobqueue.events.parking import Parking
 from jobqueue.events.tail import Tail
 from jobqueue.reaper.duty import Duty
@@ -22,8 +23,9 @@ from jobqueue.runtime.log import get_logger
 from jobqueue.runtime.service import Group, Service
 from jobqueue.runtime.shutdown import finishes_before
 from jobqueue.runtime.version import commit, version
-from jobqueue.store.migrate import migrate
+from jobqueue.store.migrate import migrate, schema_revision
 from jobqueue.store.pool import Pool, create_pool
+from jobqueue.store.upkeep import events_have_room
 from jobqueue.submission.announcer import Announcer
 from jobqueue.submission.doctor import Doctor
 from jobqueue.submission.jobs import Jobs
@@ -79,6 +81,15 @@ class Server:
             pool.terminate()
             raise
 
+    async def check(self) -> None:
+        """Raise an error of ours unless the database answers and has the schema (R-7.4)."""
+        if self._parts is not None:
+            await self._parts.check()
+
+    def helpers(self) -> Sequence[admin.ComponentStatus]:
+        """Return how Redis and Kafka are."""
+        return self._parts.helpers() if self._parts is not None else ()
+
     async def stop(self, grace_s: float | None = None, hurry: asyncio.Event | None = None) -> None:
         """End in order within ``grace_s`` (default: the setting), or at once on ``hurry``."""
         parts, self._parts = self._parts, None
@@ -115,7 +126,7 @@ class _Parts:
         )
         self._submitter = Submitter(pool, limits, announcer.announce)
         self._queues = Queues(pool, limits, _defaults(settings), announcer.announce)
-        facts = ServerFacts(version(), commit(), self._loops.services, self._helpers)
+        facts = ServerFacts(version(), commit(), self._loops.services, self.helpers)
         services = Services(
             JobService(self._submitter, Jobs(pool, announcer.announce), limits),
             AdminService(self._queues, Workers(pool), System(pool), Doctor(pool), limits, facts),
@@ -148,7 +159,15 @@ class _Parts:
         await budget.spend(self._pool.close())
         self._pool.terminate()
 
-    def _helpers(self) -> Sequence[admin.ComponentStatus]:
+    async def check(self) -> None:
+        """Raise unless the database can be worked on."""
+        if await schema_revision(self._pool) is None:
+            raise FailedPrecondition("the database is not migrated", reason="NOT_MIGRATED")
+        if not await events_have_room(self._pool):
+            raise FailedPrecondition("events soon have no partition", reason="NO_PARTITION")
+
+    def helpers(self) -> Sequence[admin.ComponentStatus]:
+        """Return how Redis and Kafka are."""
         return [self._coordination.component(), self._events.component()]
 
 

@@ -17,10 +17,12 @@ from jobqueue.lease.direct import DirectLeases
 from jobqueue.lease.interface import Leases
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.remote.leases import RemoteLeases
+from jobqueue.runtime.log import get_logger
 from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
 from jobqueue.runtime.version import version
 from jobqueue.transport import Route
 from jobqueue.wiring.database import check_not_refused
+from jobqueue.wiring.health import WorkerHealth, health_server
 from jobqueue.wiring.options import EmbeddedChoice
 from jobqueue.wiring.worker_log import WorkerLog
 from jobqueue.worker.claiming import Room
@@ -28,6 +30,8 @@ from jobqueue.worker.executor import RunRules
 from jobqueue.worker.registry import Registry, load_handlers
 from jobqueue.worker.supervisor import supervise
 from jobqueue.worker.worker import Worker, WorkerOptions
+
+_log = get_logger(__name__)
 
 _HOST_LENGTH = 100
 """Of a host name in a worker id: the rest must fit into the longest allowed name."""
@@ -101,14 +105,27 @@ def _leases(settings: Settings, choice: WorkerChoice, types: tuple[str, ...]) ->
 async def work(settings: Settings, choice: WorkerChoice, registry: Registry) -> int:
     """Run one worker until it is told to end; return its exit code.
 
-    Raises Internal when the database answers and refuses.
+    Raises Internal when the database answers and refuses, Unavailable when the port is taken.
     """
+    health = WorkerHealth()
+    health.listen()
+    door = health_server(health, settings.health.port)
     with ShutdownSignals() as asked:
-        if choice.route is None:
-            look = check_not_refused(settings.db, _dsn(settings, choice))
-            # Told to end meanwhile, the worker sees that by itself.
-            await finishes_before(asked.shutdown, look)
-        return await build_worker(settings, choice, registry).run(asked)
+        _log.info("probes are answered", health_port=await door.start())
+        try:
+            return await _work(settings, choice, registry, asked)
+        finally:
+            await door.stop()
+
+
+async def _work(
+    settings: Settings, choice: WorkerChoice, registry: Registry, asked: ShutdownSignals
+) -> int:
+    if choice.route is None:
+        look = check_not_refused(settings.db, _dsn(settings, choice))
+        # Told to end meanwhile, the worker sees that by itself.
+        await finishes_before(asked.shutdown, look)
+    return await build_worker(settings, choice, registry).run(asked)
 
 
 async def work_in_processes(commands: Sequence[Sequence[str]]) -> int:

@@ -28,7 +28,7 @@ def run(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 def _env(env: dict[str, str]) -> dict[str, str]:
     ours = {key: value for key, value in os.environ.items() if not key.startswith("JQ_")}
-    return ours | env
+    return ours | {"JQ_HEALTH_PORT": "0"} | env
 
 
 @contextmanager
@@ -70,7 +70,16 @@ def test_help_describes_every_flag_without_loading_the_server() -> None:
     shown = subprocess.run(
         [sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True
     ).stdout
-    for flag in ("config", "grpc-port", "log-level", "dry-run", "embedded", "data-dir", "version"):
+    for flag in (
+        "config",
+        "grpc-port",
+        "health-port",
+        "log-level",
+        "dry-run",
+        "embedded",
+        "data-dir",
+        "version",
+    ):
         assert f"--{flag} " in shown
     assert "loaded: []" in shown
 

@@ -72,7 +72,7 @@ class WorkerProgram(Program):
         argv = [str(_SCRIPTS / "jq-worker"), "--log-level", "debug", *flags]
         if "--handlers" not in flags:
             argv += ["--handlers", HANDLERS, "--allow-shell"]
-        super().__init__(argv, folder, environment(db_url=dsn, **settings))
+        super().__init__(argv, folder, environment(db_url=dsn, **{"health_port": 0, **settings}))
 
 
 class RemoteWorkerProgram(Program):
@@ -82,7 +82,8 @@ class RemoteWorkerProgram(Program):
         argv = [str(_SCRIPTS / "jq-worker"), "--log-level", "debug", *flags]
         if "--handlers" not in flags:
             argv += ["--handlers", HANDLERS, "--allow-shell"]
-        super().__init__(argv, folder, environment(server_addr=address, **settings))
+        free = {"health_port": 0}
+        super().__init__(argv, folder, environment(server_addr=address, **{**free, **settings}))
 
 
 class ServerProgram(Program):

@@ -1,0 +1,1 @@
+"""The HTTP doors: probes for those who run the programs."""

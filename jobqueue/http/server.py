@@ -1,0 +1,66 @@
+"""One HTTP port on the loop of the program, which alone handles signals."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Iterator
+
+import uvicorn
+from fastapi import FastAPI
+
+from jobqueue.errors import Unavailable
+
+_STOP_S = 2.0
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to the program: it ends its doors in its own order."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+class HttpServer:
+    """Serves an application on all interfaces. ``start``, then ``stop``."""
+
+    def __init__(self, app: FastAPI, port: int) -> None:
+        """``port`` 0: any free one."""
+        self._port = port
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            timeout_graceful_shutdown=1,
+        )
+        self._server = _Server(config)
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> int:
+        """Begin to serve and return the port. Raises Unavailable when it is taken.
+
+        The port listens when this returns; who connects at once waits for a turn of the loop.
+        """
+        listening = _listen(self._port)
+        self._task = asyncio.create_task(self._server.serve([listening]), name="http")
+        return int(listening.getsockname()[1])
+
+    async def stop(self) -> None:
+        """End within 2 s."""
+        if self._task is None:
+            return
+        self._server.should_exit = True
+        await asyncio.wait({self._task}, timeout=_STOP_S)
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _listen(port: int) -> socket.socket:
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    try:
+        return socket.create_server(("", port), family=family, dualstack_ipv6=both)
+    except OSError as error:
+        raise Unavailable(f"cannot listen on port {port}", reason="PORT_TAKEN") from error

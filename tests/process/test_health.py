@@ -1,0 +1,122 @@
+"""Probes of the two programs, asked as an orchestrator asks them (R-7.4)."""
+
+import asyncio
+import json
+import signal
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from jobqueue.embedded.server import EmbeddedPostgres
+from tests.support.programs import Program, ServerProgram, WorkerProgram
+from tests.support.waiting import eventually
+
+OK, UNAVAILABLE = 200, 503
+
+
+@dataclass(frozen=True)
+class Product:
+    """A server and a worker on a database of their own."""
+
+    postgres: EmbeddedPostgres
+    server: ServerProgram
+    worker: WorkerProgram
+
+
+@pytest_asyncio.fixture
+async def product(tmp_path: Path) -> AsyncIterator[Product]:
+    postgres = EmbeddedPostgres(tmp_path / "pg", durable=False)
+    await asyncio.to_thread(postgres.start)
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    server = ServerProgram(postgres.dsn, logs)
+    worker = WorkerProgram(postgres.dsn, logs)
+    try:
+        for program in (server, worker):
+            await asyncio.to_thread(program.ready)
+        yield Product(postgres, server, worker)
+    finally:
+        server.kill()
+        worker.kill()
+        await asyncio.to_thread(postgres.stop)
+
+
+def probe(program: Program, path: str) -> tuple[int, dict[str, Any]]:
+    port = next(line["health_port"] for line in program.lines() if "health_port" in line)
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+async def becomes(program: Program, path: str, status: int) -> dict[str, Any]:
+    async def look() -> dict[str, Any] | None:
+        found, body = await asyncio.to_thread(probe, program, path)
+        return body if found == status else None
+
+    body = await eventually(look, within_s=30, what=f"{path} {status}")
+    assert body is not None
+    return body
+
+
+async def test_an_outage_of_the_database_makes_both_unready_and_neither_dead(
+    product: Product,
+) -> None:
+    programs = (product.server, product.worker)
+    for program in programs:
+        assert await becomes(program, "/readyz", OK) == {"status": "ok"}
+    await asyncio.to_thread(product.postgres.stop)
+    missing = {product.server: "database", product.worker: "claim"}
+    for program in programs:
+        body = await becomes(program, "/readyz", UNAVAILABLE)
+        assert list(body["failing"]) == [missing[program]]
+        assert await asyncio.to_thread(probe, program, "/healthz") == (OK, {"status": "ok"})
+    await asyncio.to_thread(product.postgres.start)
+    for program in programs:
+        await becomes(program, "/readyz", OK)
+
+
+async def test_what_ends_is_unready_and_says_why(product: Product) -> None:
+    product.worker.send(signal.SIGUSR1)
+    body = await becomes(product.worker, "/readyz", UNAVAILABLE)
+    assert body["failing"] == {"worker": "draining"}
+    assert await asyncio.to_thread(probe, product.worker, "/healthz") == (OK, {"status": "ok"})
+
+
+async def test_a_server_without_a_database_yet_is_alive_and_starting(tmp_path: Path) -> None:
+    server = ServerProgram("postgresql://nobody@127.0.0.1:1/none", tmp_path)
+    try:
+
+        async def answers() -> bool:
+            return any("health_port" in line for line in server.lines())
+
+        await eventually(answers, within_s=30, what="the health port")
+        body = await becomes(server, "/readyz", UNAVAILABLE)
+        assert body["failing"] == {"server": "starting"}
+        assert probe(server, "/healthz")[0] == OK
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize("program", [ServerProgram, WorkerProgram])
+def test_a_taken_health_port_ends_a_program_with_one_line(
+    program: type[ServerProgram | WorkerProgram], database: str, tmp_path: Path
+) -> None:
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        started = program(database, tmp_path, health_port=port)
+        try:
+            assert started.ended(60) == 1
+        finally:
+            started.kill()
+    said = [line for line in started.text().splitlines() if not line.startswith("{")]
+    assert len(said) == 1
+    assert f"cannot listen on port {port}" in said[0]
