@@ -30,6 +30,7 @@ class HttpServer:
         config = uvicorn.Config(
             app,
             log_config=None,
+            log_level="warning",  # its start and end are ours to tell
             access_log=False,
             server_header=False,
             lifespan="off",

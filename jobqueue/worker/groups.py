@@ -29,8 +29,8 @@ class ProcessGroup:
     def __init__(self, process: subprocess.Popen[bytes], guard: Guard) -> None:
         self._process = process
         self._guard = guard
+        guard.add(process.pid)  # first: a worker that is killed before leaves it unguarded
         self._exit = _watch(process)
-        guard.add(process.pid)
 
     @classmethod
     def spawn(
