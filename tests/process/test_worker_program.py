@@ -9,6 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 import pytest_asyncio
+from google.protobuf.field_mask_pb2 import FieldMask
 
 from jobqueue.v1 import admin_service_pb2 as admin_pb
 from jobqueue.v1 import job_pb2
@@ -79,6 +80,16 @@ async def ready(worker: WorkerProgram, count: int = 1) -> WorkerProgram:
 async def workers(server: Facade) -> list[str]:
     answer = await server.admin.ListWorkers(admin_pb.ListWorkersRequest())
     return [worker.worker_id for worker in answer.workers]
+
+
+async def retries_take_long(server: Facade) -> None:
+    """Let a failed job stay FAILED however slow the machine is."""
+    policy = admin_pb.QueuePolicy()
+    policy.base_delay.FromSeconds(3600)
+    policy.max_delay.FromSeconds(3600)
+    mask = FieldMask(paths=["base_delay", "max_delay"])
+    change = admin_pb.UpdateQueueRequest(name="default", policy=policy, update_mask=mask)
+    await server.admin.UpdateQueue(change)
 
 
 async def test_jobs_of_every_kind_run(server: Facade, start: Start) -> None:
@@ -163,9 +174,12 @@ async def test_a_killed_workers_job_runs_again_and_its_first_attempt_is_dead(
 ) -> None:
     path = tmp_path / "pid"
     command = f"[ -e {path} ] && exit 0; trap '' TERM; echo $$ > {path}; sleep 60; exit 1"
+    await retries_take_long(server)
     worker = await ready(start())
     job_id = await server.submit(type="shell", payload=json.dumps({"command": command}).encode())
     await appears(path)
+    other = await server.submit(type="echo")
+    await becomes(server, other, "DONE")  # so its loop went on, and its guard knows the program
     worker.send(signal.SIGKILL)
     await exits(worker)
 
