@@ -2,13 +2,12 @@
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import Iterator
 
 import uvicorn
 from fastapi import FastAPI
 
-from jobqueue.errors import Unavailable
+from jobqueue.runtime.ports import listen
 
 _STOP_S = 2.0
 
@@ -24,8 +23,9 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves an application on all interfaces. ``start``, then ``stop``."""
 
-    def __init__(self, app: FastAPI, port: int) -> None:
-        """``port`` 0: any free one."""
+    def __init__(self, app: FastAPI, setting: str, port: int) -> None:
+        """``setting`` is where ``port`` comes from; 0: any free one."""
+        self._setting = setting
         self._port = port
         config = uvicorn.Config(
             app,
@@ -44,7 +44,7 @@ class HttpServer:
 
         The port listens when this returns; who connects at once waits for a turn of the loop.
         """
-        listening = _listen(self._port)
+        listening = listen(self._setting, self._port)
         self._task = asyncio.create_task(self._server.serve([listening]), name="http")
         return int(listening.getsockname()[1])
 
@@ -56,12 +56,3 @@ class HttpServer:
         await asyncio.wait({self._task}, timeout=_STOP_S)
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-
-
-def _listen(port: int) -> socket.socket:
-    both = socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if both else socket.AF_INET
-    try:
-        return socket.create_server(("", port), family=family, dualstack_ipv6=both)
-    except OSError as error:
-        raise Unavailable(f"cannot listen on port {port}", reason="PORT_TAKEN") from error

@@ -9,10 +9,10 @@ from jobqueue.http.server import HttpServer
 from jobqueue.rpc.components import DEGRADED
 from jobqueue.runtime.service import Service, running_services
 from jobqueue.wiring.server import Server
+from jobqueue.worker.claiming import CLAIM_LOOP
 from jobqueue.worker.signals import PHASE_ENTERED, PhaseEntered
 
 _LOOK_INTERVAL_S, _LOOK_LIMIT_S = 2.0, 5.0
-_CLAIM_LOOP = "claim"
 
 
 class ServerHealth:
@@ -20,7 +20,6 @@ class ServerHealth:
 
     def __init__(self) -> None:
         self.server: Server | None = None
-        self.grpc_port = 0
         self.draining = False
         self.readiness = Readiness(self._check)
 
@@ -91,7 +90,7 @@ class WorkerHealth:
     def _unready(self) -> dict[str, str]:
         if self._phase != "ready":
             return {"worker": self._phase}
-        failing = [s for s in running_services() if s.name == _CLAIM_LOOP and s.failures]
+        failing = [s for s in running_services() if s.name == CLAIM_LOOP and s.failures]
         return {s.name: f"{s.failures} claims in a row failed" for s in failing}
 
 
@@ -103,4 +102,4 @@ def stuck() -> dict[str, str]:
 
 def health_server(health: ServerHealth | WorkerHealth, port: int) -> HttpServer:
     """Return the health port of a program."""
-    return HttpServer(health_app(health.look), port)
+    return HttpServer(health_app(health.look), "health.port", port)

@@ -12,6 +12,7 @@ from jobqueue.embedded.facts import read_dsn, read_facts
 from jobqueue.errors import Fault, JobQueueError, SettingsError
 from jobqueue.events.publisher import check_kafka
 from jobqueue.runtime.log import get_logger
+from jobqueue.runtime.ports import check_port
 from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
 from jobqueue.store.migrate import head, knows, migrate, schema_revision
 from jobqueue.store.pool import create_pool
@@ -21,7 +22,6 @@ from jobqueue.wiring.database import DatabaseRevival, await_database, start_embe
 from jobqueue.wiring.events import RelayLog
 from jobqueue.wiring.health import ServerHealth, health_server
 from jobqueue.wiring.options import EmbeddedChoice
-from jobqueue.wiring.ports import check_port
 from jobqueue.wiring.protection import Doorkeeping
 from jobqueue.wiring.server import Server, unused_features
 
@@ -45,7 +45,6 @@ async def serve(settings: Settings, embedded: EmbeddedChoice | None = None) -> N
             await _open_health(settings, health, running)
             starting = _start(settings, embedded, running, asked.hurry, health)
             if await finishes_before(asked.shutdown, starting):
-                _log.info("ready", grpc_port=health.grpc_port)
                 await asked.shutdown.wait()
             health.draining = True
             _log.info("shutting down")
@@ -61,11 +60,12 @@ async def _start(
 ) -> None:
     dsn = await running.enter_async_context(_database(settings, embedded))
     server = Server(settings, dsn)
-    health.grpc_port = await server.start()
+    port = await server.start()
     running.push_async_callback(server.stop, hurry=hurry)
     health.server = server
     await health.readiness.start()
     running.push_async_callback(health.readiness.stop)
+    _log.info("ready", grpc_port=port)
 
 
 async def _open_health(settings: Settings, health: ServerHealth, running: AsyncExitStack) -> None:

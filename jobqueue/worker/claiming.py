@@ -18,6 +18,7 @@ from jobqueue.worker.signals import ATTEMPT_BROKE, AttemptBroke
 FIRST_IDLE_S, LAST_IDLE_S = 0.05, 2.5
 """An empty-handed worker asks again after 50 ms, doubling to 2.5 s: less than 1 query/s."""
 
+CLAIM_LOOP = "claim"
 BUSY_TURN_S = 1.0
 _HINT_WAIT_S = 30.0
 _IDLE_JITTER = 0.2
@@ -54,7 +55,7 @@ class Claiming(Service):
     """
 
     def __init__(self, leases: Leases, executor: Executor, registry: Registry, room: Room) -> None:
-        super().__init__("claim", interval_s=room.turn_s, jitter=_IDLE_JITTER)
+        super().__init__(CLAIM_LOOP, interval_s=room.turn_s, jitter=_IDLE_JITTER)
         self.idle = asyncio.Event()
         self.idle.set()
         self._leases = leases

@@ -3,7 +3,7 @@ import socket
 import pytest
 
 from jobqueue.errors import Unavailable
-from jobqueue.wiring.ports import check_port
+from jobqueue.runtime.ports import check_port
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", ""])
