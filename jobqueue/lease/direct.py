@@ -76,12 +76,6 @@ class DirectLeases(Holder):
     def stop_claiming(self) -> None:
         """Nothing to do: no job is taken ahead of a claim."""
 
-    async def start(self, leases: Sequence[Lease]) -> frozenset[Lease]:
-        """Start prefetched jobs; forget those that could not be."""
-        if not leases:
-            return frozenset()
-        return await self._errands.run(self._start(leases), lambda _: None)
-
     async def close(self) -> None:
         """Record what is on its way, end the keeper, deregister, close the connections."""
         if self._kept is None:

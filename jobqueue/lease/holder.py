@@ -35,6 +35,12 @@ class Holder(ABC):
         self._errands = Errands()
         self._callbacks: list[Callable[[News], None]] = []
 
+    async def start(self, leases: Sequence[Lease]) -> frozenset[Lease]:
+        """Start prefetched jobs; forget those that could not be."""
+        if not leases:
+            return frozenset()
+        return await self._errands.run(self._start(leases), lambda _: None)
+
     async def settle(self, job: LeasedJob, outcome: Outcome) -> bool:
         """Record an outcome; False when the lease is lost."""
         if self._keeper.job(job.lease) is None:
@@ -90,6 +96,10 @@ class Holder(ABC):
         self._publish(CommandReceived(command))
 
     # For subclasses.
+
+    @abstractmethod
+    async def _start(self, leases: Sequence[Lease]) -> frozenset[Lease]:
+        """Start prefetched jobs, and forget those that could not be; return what runs."""
 
     @abstractmethod
     async def _flush(self, batch: Sequence[Ending]) -> frozenset[Lease]:

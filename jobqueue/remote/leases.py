@@ -71,12 +71,6 @@ class RemoteLeases(Holder):
         """Cut the stream; hand back what has arrived, and what was under way."""
         self._errands.start(self._end_intake())
 
-    async def start(self, leases: Sequence[Lease]) -> frozenset[Lease]:
-        """Start prefetched jobs; forget those that could not be."""
-        if not leases:
-            return frozenset()
-        return await self._errands.run(self._start(leases), lambda _: None)
-
     async def close(self) -> None:
         """Record what is on its way, end the keeper, deregister, close the connections."""
         if self._kept is None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import signal
 from collections import deque
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,8 @@ import pytest_asyncio
 from jobqueue.client import AsyncClient, JobSpec
 from jobqueue.domain.state import EVENT_TYPES
 from jobqueue.errors import Unavailable
-from tests.support.programs import Program, ServerProgram, WorkerProgram
+from tests.support.fleet import ENDED, NOT_DONE_ONCE, kill, kill_at_work
+from tests.support.programs import ServerProgram, WorkerProgram
 from tests.support.soundness import assert_sound
 from tests.support.waiting import eventually
 
@@ -30,17 +30,6 @@ SETTINGS = {
     "scheduler_interval_ms": 200,
 }
 
-ENDED = "SELECT count(*) FROM jobqueue.finished"
-HELD = """
-    SELECT l.token FROM jobqueue.leases l JOIN jobqueue.worker_names n USING (worker_id)
-    WHERE n.name = $1 AND l.running ORDER BY l.token
-"""
-NOT_DONE_ONCE = """
-    SELECT s.job_id, s.status, count(e.seq) AS times
-    FROM jobqueue.job_status s
-    LEFT JOIN jobqueue.job_event_log e ON e.job_id = s.job_id AND e.to_status = 'DONE'
-    GROUP BY s.job_id, s.status HAVING s.status <> 'DONE' OR count(e.seq) <> 1
-"""
 PAIRS = "SELECT DISTINCT from_status, to_status FROM jobqueue.job_event_log"
 UNEXPLAINED = """
     SELECT job, array_agg(reason ORDER BY seq) AS reasons
@@ -119,28 +108,6 @@ async def submit(clients: deque[AsyncClient], batch: list[JobSpec]) -> None:
             return
 
 
-async def kill_at_work(fleet: Fleet, worker: int) -> None:
-    """Kill the worker while jobs are in its hands."""
-    program, name = fleet.workers[worker], f"w-{worker}"
-
-    async def holds_still_with_work() -> bool:
-        program.send(signal.SIGSTOP)
-        # What it sent before it stopped has been done once nothing of it changes any more.
-        first, second = [await fleet.conn.fetch(HELD, name) for _ in range(2)]
-        if first and first == second:
-            return True
-        program.send(signal.SIGCONT)
-        return False
-
-    await eventually(holds_still_with_work, what="a worker at work")
-    await kill(program)
-
-
-async def kill(program: Program) -> None:
-    program.send(signal.SIGKILL)
-    assert await asyncio.to_thread(program.ended) == -signal.SIGKILL
-
-
 async def ended(fleet: Fleet, count: int) -> int:
     """Wait until so many jobs have ended; return how many really have."""
 
@@ -164,7 +131,9 @@ async def test_ten_thousand_jobs_are_done_once_though_a_server_and_a_worker_are_
 
     kills = {
         "server": lambda: kill(fleet.servers[server]),
-        "worker": lambda: kill_at_work(fleet, worker),
+        "worker": lambda: kill_at_work(
+            fleet.conn, fleet.workers[worker], f"w-{worker}", within_s=15.0
+        ),
     }
     plan = sorted((rng.uniform(0.05, 0.6), victim) for victim in kills)
     for share, victim in plan:

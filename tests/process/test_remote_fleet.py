@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 
 from jobqueue.client import AsyncClient, JobSpec
+from tests.support.fleet import ENDED, NOT_DONE_ONCE, kill_at_work
 from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram
 from tests.support.soundness import assert_sound
 from tests.support.waiting import eventually
@@ -30,17 +31,6 @@ SETTINGS = {
     "scheduler_interval_ms": 200,
 }
 
-ENDED = "SELECT count(*) FROM jobqueue.finished"
-RUNNING = """
-    SELECT l.token FROM jobqueue.leases l JOIN jobqueue.worker_names n USING (worker_id)
-    WHERE n.name = $1 AND l.running ORDER BY l.token
-"""
-NOT_DONE_ONCE = """
-    SELECT s.job_id, s.status, count(e.seq) AS times
-    FROM jobqueue.job_status s
-    LEFT JOIN jobqueue.job_event_log e ON e.job_id = s.job_id AND e.to_status = 'DONE'
-    GROUP BY s.job_id, s.status HAVING s.status <> 'DONE' OR count(e.seq) <> 1
-"""
 STARTED_TOO_OFTEN = """
     SELECT job, array_agg(reason ORDER BY seq) AS reasons
     FROM jobqueue.job_event_log GROUP BY job
@@ -121,22 +111,6 @@ async def ended(fleet: Fleet, count: int) -> None:
     await eventually(look, within_s=100, what=f"the end of {count} jobs")
 
 
-async def kill_at_work(fleet: Fleet, worker: int) -> None:
-    program, name = fleet.workers[worker], f"w-{worker}"
-
-    async def holds_still_with_work() -> bool:
-        program.send(signal.SIGSTOP)
-        first, second = [await fleet.conn.fetch(RUNNING, name) for _ in range(2)]
-        if first and first == second:
-            return True
-        program.send(signal.SIGCONT)
-        return False
-
-    await eventually(holds_still_with_work, within_s=30, what="a worker at work")
-    program.send(signal.SIGKILL)
-    assert await asyncio.to_thread(program.ended) == -signal.SIGKILL
-
-
 def kill_keeper(fleet: Fleet, worker: int) -> None:
     children = psutil.Process(fleet.workers[worker].process.pid).children()
     (keeper,) = [each for each in children if "jobqueue.remote.keeper_process" in each.cmdline()]
@@ -157,7 +131,7 @@ async def test_no_job_is_lost_or_doubled_while_servers_and_workers_end(fleet: Fl
     await ended(fleet, JOBS // 10)
     await fleet.replace(0, signal.SIGTERM)
     kill_keeper(fleet, other)
-    await kill_at_work(fleet, dead_worker)
+    await kill_at_work(fleet.conn, fleet.workers[dead_worker], f"w-{dead_worker}", within_s=30.0)
     await fleet.replace(1, signal.SIGKILL)
     await ended(fleet, JOBS)
 
