@@ -70,7 +70,7 @@ test-unit: $(READY) ## Run the tests that need no service
 	$(BIN)/pytest tests/unit $(ARGS)
 
 test-integration: $(READY) ## Run the tests on real services: statements, races, programs, locks
-	$(PYTEST) tests/store tests/races tests/process tests/coordination tests/events $(ARGS)
+	$(PYTEST) tests/store tests/races tests/process tests/coordination tests/events tests/telemetry $(ARGS)
 
 test-e2e: $(READY) ## Run the tests that use the product as an operator does
 	$(PYTEST) tests/e2e $(ARGS)

@@ -4,7 +4,7 @@ import signal
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import click
 
@@ -26,10 +26,16 @@ def end_quietly_while_starting() -> None:
 
 def start_logging(program: str, settings: Settings, warnings: Iterable[str]) -> None:
     """Start to log, and say what an operator should know."""
-    from jobqueue.runtime.log import configure_logging, get_logger  # noqa: PLC0415 - not for --help
+    from jobqueue.runtime.log import get_logger  # noqa: PLC0415 - not for --help
+    from jobqueue.runtime.log_lines import LogSetup, configure_logging  # noqa: PLC0415 - the same
+    from jobqueue.runtime.strays import catch_strays  # noqa: PLC0415 - the same
 
     logging = settings.logging
-    configure_logging(program, logging.level, "text" if logging.format == "text" else "json")
+    form: Literal["json", "text"] = "text" if logging.format == "text" else "json"
+    configure_logging(LogSetup(program, logging.level, form))
+    catch_strays()
+    # What handlers and libraries print must not tear the stream of lines.
+    sys.stdout = sys.stderr
     for line in warnings:
         get_logger(f"jobqueue.cli.{program.removeprefix('jq-')}").warning(line)
 

@@ -255,6 +255,13 @@ class LoggingSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TracingSettings:
+    """How attempts hang together with submissions; `OTEL_*` variables say where spans go."""
+
+    process_as: str = _setting("child", Choice(("child", "link")))
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All of them, checked."""
 
@@ -273,3 +280,4 @@ class Settings:
     metrics: MetricsSettings = _section(MetricsSettings)
     health: HealthSettings = _section(HealthSettings)
     logging: LoggingSettings = _section(LoggingSettings)
+    tracing: TracingSettings = _section(TracingSettings)

@@ -17,7 +17,7 @@ class JobSpec:
     """
 
     queue: str
-    payload: bytes = b""
+    payload: bytes = field(default=b"", repr=False)
     type: str | None = None
     priority: int = 0
     max_retries: int | None = None
@@ -61,8 +61,8 @@ class Job:
     retry_count: int
     max_retries: int
     created_at: datetime
-    payload: bytes = b""
-    result: bytes | None = None
+    payload: bytes = field(default=b"", repr=False)
+    result: bytes | None = field(default=None, repr=False)
     result_truncated: bool = False
     last_error: str | None = None
     worker_id: str | None = None

@@ -60,7 +60,7 @@ class LeasedJob:
     job_id: UUID
     queue: str
     type: str | None
-    payload: bytes
+    payload: bytes = field(repr=False)
     priority: int
     attempt: int
     running: bool  # False: prefetched (ASSIGNED), must be started before it may run

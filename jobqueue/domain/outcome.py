@@ -27,7 +27,7 @@ UNHANDLED_LIMIT = 1_000
 class Completed:
     """The handler returned; ``result`` may be empty or None."""
 
-    result: bytes | None = None
+    result: bytes | None = field(default=None, repr=False)
     truncated: bool = False
 
 
@@ -120,7 +120,7 @@ class Settlement:
     dead_reason: Reason | None = None  # of FAILED→DEAD_LETTERED
     delay_s: float = 0.0  # only for WAIT
     counters: Counters = field(default_factory=Counters)
-    result: bytes | None = None
+    result: bytes | None = field(default=None, repr=False)
     result_truncated: bool = False
     detail: str | None = None  # error text of a failure, or why
 

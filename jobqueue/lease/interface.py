@@ -43,9 +43,12 @@ class Leases(Protocol):
     Methods raise ``Unavailable`` when the database cannot be reached; that is always transient.
     """
 
-    hold_limit_s: float
-    """How long an unstarted job may be kept, where that is not for the worker's settings to say;
-    infinite otherwise. Known once ``open`` is done."""
+    @property
+    def hold_limit_s(self) -> float:
+        """How long an unstarted job may be kept, where that is not for the worker's settings.
+
+        Infinite otherwise. Known once ``open`` is done.
+        """
 
     async def open(self, facts: WorkerFacts) -> None:
         """Register the worker, start the renewing of leases, open own connections.

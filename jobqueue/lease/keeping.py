@@ -32,6 +32,7 @@ from jobqueue.lease.messages import (
 )
 from jobqueue.runtime.parent import end_with_parent
 from jobqueue.runtime.service import Group, Service
+from jobqueue.runtime.strays import catch_strays
 
 _CHUNK = 65_536
 _STOP_S = 1.0
@@ -143,6 +144,8 @@ async def _serve(parent: int, make: MakeKeeper) -> None:
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
     _, pipe = await loop.connect_write_pipe(Pipe, sys.stdout.buffer)
     logging.getLogger().handlers[:] = [PipeHandler(pipe)]
+    logging.captureWarnings(True)
+    catch_strays()
     decoder, begin = Decoder(), None
     waiting: list[Message] = []
     while begin is None and (data := await reader.read(_CHUNK)):

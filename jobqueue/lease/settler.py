@@ -16,6 +16,7 @@ from jobqueue.domain.outcome import Failed, Outcome, Released
 from jobqueue.errors import JobQueueError
 from jobqueue.lease.hot import TRANSIENT
 from jobqueue.lease.signals import SETTLE_REFUSED, SettleRefused
+from jobqueue.runtime.tasks import start_detached
 from jobqueue.store.faults import backoff_s
 
 MAX_BATCH = 500
@@ -87,7 +88,7 @@ class Settler:
 
     def _ensure_flushing(self) -> None:
         if self._task is None:
-            self._task = asyncio.create_task(self._flush_gathered(), name="settle")
+            self._task = start_detached(self._flush_gathered(), "settle")
 
     async def _flush_gathered(self) -> None:
         # The task begins after the callers that run in this turn of the loop have all come.

@@ -18,7 +18,7 @@ from jobqueue.rpc.convert import (
     read_specs,
 )
 from jobqueue.submission.jobs import Jobs
-from jobqueue.submission.submitter import Submitter
+from jobqueue.submission.submitter import Submits
 from jobqueue.v1 import job_service_pb2 as pb
 from jobqueue.v1.job_service_pb2_grpc import JobServiceServicer
 
@@ -29,7 +29,7 @@ Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 class JobService(JobServiceServicer):
     """Reads a request, asks the submission room, writes the answer. Errors pass to the guard."""
 
-    def __init__(self, submitter: Submitter, jobs: Jobs, limits: Limits) -> None:
+    def __init__(self, submitter: Submits, jobs: Jobs, limits: Limits) -> None:
         self._submitter = submitter
         self._jobs = jobs
         self._limits = limits

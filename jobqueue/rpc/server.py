@@ -80,13 +80,15 @@ class RpcServer:
         port: int,
         host: str = ALL_INTERFACES,
         protection: Protection = UNPROTECTED,
+        inner: Sequence[grpc.aio.ServerInterceptor] = (),
     ) -> None:
+        """``inner`` surrounds the methods, inside of guard and gatekeeper."""
         self._gate = Gate()
         self._health = DrainingHealth(self._gate)
         self._address = f"{host}:{port}"
         self._credentials = protection.credentials
         self._server = grpc.aio.server(
-            interceptors=_interceptors(self._gate, protection), options=_options(limits)
+            interceptors=[*_interceptors(self._gate, protection), *inner], options=_options(limits)
         )
         add_JobServiceServicer_to_server(services.jobs, self._server)
         add_AdminServiceServicer_to_server(services.admin, self._server)

@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from jobqueue.runtime.tasks import start_detached
+
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -33,7 +35,7 @@ class Batcher(Generic[Item, Answer]):
         self._gathered.append((item, answer))
         if self._task is None:
             # The task begins after all callers of this turn of the loop have come.
-            self._task = asyncio.create_task(self._flush_gathered(), name="flush")
+            self._task = start_detached(self._flush_gathered(), "flush")
         return await answer
 
     async def drain(self) -> None:

@@ -1,35 +1,24 @@
-"""One log format for our own lines and for every library's (R-7.2).
+"""How our code writes log lines, and what surrounds them (R-7.2).
 
 Our lines carry context as keyword arguments: ``log.info("claimed", queue="mail", count=3)``.
 They travel as ordinary ``logging`` records, so that a host application, a test and our own
-programs can each decide what becomes of them. Built on the standard library alone: the floor of
-the house depends on no vendor.
+programs can each decide what becomes of them; ``log_lines`` is what our programs decide.
 """
 
-import io
-import json
 import logging
-import sys
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Literal, TextIO, TypeAlias
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar, Token
+from types import TracebackType
 
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
 
 TRACE = 5
 """Below debug: one line per statement, claim or renewal."""
 
-Format: TypeAlias = Literal["json", "text"]
-
-_LEVELS = {
-    "trace": TRACE,
-    "debug": logging.DEBUG,
-    "info": logging.INFO,
-    "warn": logging.WARNING,
-    "error": logging.ERROR,
-}
-_WORDS = {number: word for word, number in _LEVELS.items()} | {logging.CRITICAL: "error"}
-_RESERVED = frozenset({"timestamp", "level", "service", "message", "logger", "exception"})
+_NOTHING: Mapping[str, object] = {}
+_around: ContextVar[Mapping[str, object]] = ContextVar("log_context", default=_NOTHING)
+_process: dict[str, object] = {}
+_sources: list[Callable[[], Mapping[str, object]]] = []
 
 
 class Logger:
@@ -81,65 +70,53 @@ def get_logger(name: str) -> Logger:
     return Logger(logging.getLogger(name))
 
 
-def configure_logging(
-    service: str,
-    level: str = "info",
-    form: Format = "json",
-    stream: TextIO | None = None,
-) -> None:
-    """Send the lines of this program and of its libraries to ``stream`` (stdout).
+class LogContext:
+    """Puts context on every line written inside, by whatever logger: ``with LogContext(job_id=…)``.
 
-    ``level`` is trace, debug, info, warn or error; KeyError otherwise. ``form`` json writes one
-    object a line with timestamp, level, service and message; text is for people. May be called
-    again.
+    Follows tasks and threads as contextvars do.
     """
-    target = stream or sys.stdout
-    if isinstance(target, io.TextIOWrapper):
-        target.reconfigure(errors="backslashreplace")
-    handler = logging.StreamHandler(target)
-    handler.setFormatter(JsonFormatter(service) if form == "json" else TextFormatter(service))
-    logging.addLevelName(TRACE, "TRACE")
-    logging.captureWarnings(True)
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(_LEVELS[level])
+
+    def __init__(self, **context: object) -> None:
+        self._context = context
+        self._token: Token[Mapping[str, object]] | None = None
+
+    def __enter__(self) -> None:
+        """Begin."""
+        self._token = _around.set({**_around.get(), **self._context})
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End."""
+        assert self._token is not None
+        _around.reset(self._token)
 
 
-class JsonFormatter(logging.Formatter):
-    """One JSON object a line, ASCII only, so that no byte of it can break a reader."""
-
-    def __init__(self, service: str) -> None:
-        super().__init__()
-        self._service = service
-
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the line of one record, without its newline."""
-        line: dict[str, object] = {
-            "timestamp": _timestamp(record),
-            "level": level_word(record.levelno),
-            "service": self._service,
-            "message": record.getMessage(),
-            "logger": record.name,
-        }
-        line.update(_context(record))
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str, skipkeys=True)
+def name_process(**context: object) -> None:
+    """Put context on every line of this process, such as the worker's id."""
+    _process.update(context)
 
 
-class TextFormatter(logging.Formatter):
-    """A line for people: time, level, message, then the context as key=value."""
+def process_context() -> dict[str, object]:
+    """Return what ``name_process`` was given."""
+    return dict(_process)
 
-    def __init__(self, service: str) -> None:
-        super().__init__()
-        self._service = service
 
-    def format(self, record: logging.LogRecord) -> str:
-        """Return the text of one record, with its stack trace below it."""
-        pairs = "".join(f" {key}={value}" for key, value in _context(record).items())
-        word = level_word(record.levelno).upper()
-        head = f"{_timestamp(record)} {word:<5} {self._service}: {record.getMessage()}{pairs}"
-        return f"{head}\n{self.formatException(record.exc_info)}" if record.exc_info else head
+def add_log_source(source: Callable[[], Mapping[str, object]]) -> Callable[[], None]:
+    """Ask ``source`` for more context with each line; the returned function ends that."""
+    _sources.append(source)
+    return lambda: _sources.remove(source)
+
+
+def surrounding() -> dict[str, object]:
+    """Return the context of a line that is written here and now."""
+    context = {**_process, **_around.get()}
+    for source in _sources:
+        context.update(source())
+    return context
 
 
 class Quiet:
@@ -159,20 +136,3 @@ class Quiet:
             return False
         self._last[cause] = now
         return True
-
-
-def level_word(number: int) -> str:
-    """Return trace, debug, info, warn or error for any ``logging`` level."""
-    return next((w for n, w in sorted(_WORDS.items(), reverse=True) if number >= n), "trace")
-
-
-def _timestamp(record: logging.LogRecord) -> str:
-    at = datetime.fromtimestamp(record.created, UTC)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _context(record: logging.LogRecord) -> dict[str, object]:
-    context = getattr(record, "context", None)
-    if not isinstance(context, Mapping):
-        return {}
-    return {f"{key}_" if key in _RESERVED else str(key): value for key, value in context.items()}

@@ -10,6 +10,7 @@ batches are never merged with strangers: they are all or none.
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from typing import Protocol
 from uuid import UUID, uuid4
 from weakref import WeakValueDictionary
 
@@ -40,6 +41,16 @@ _HELD_FIRST_S, _HELD_LAST_S = 0.02, 0.5
 Item = tuple[UUID, JobSpec]
 Announce = Callable[[Iterable[str]], None]
 Store = Callable[[], Awaitable[list[Stored]]]
+
+
+class Submits(Protocol):
+    """A way in, as doors know it: the submitter, or something around it."""
+
+    async def submit(self, spec: JobSpec, request_id: str = "") -> Submitted:
+        """Store one job and return its id."""
+
+    async def submit_many(self, specs: Sequence[JobSpec], request_id: str = "") -> list[Submitted]:
+        """Store all jobs or none."""
 
 
 class Submitter:

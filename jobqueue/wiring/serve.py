@@ -24,6 +24,7 @@ from jobqueue.wiring.health import ServerHealth, health_server
 from jobqueue.wiring.options import EmbeddedChoice
 from jobqueue.wiring.protection import Doorkeeping
 from jobqueue.wiring.server import Server, unused_features
+from jobqueue.wiring.tracing import server_traces, traces_line
 
 _log = get_logger(__name__)
 
@@ -59,7 +60,8 @@ async def _start(
     health: ServerHealth,
 ) -> None:
     dsn = await running.enter_async_context(_database(settings, embedded))
-    server = Server(settings, dsn)
+    traces = await running.enter_async_context(server_traces(settings, hurry))
+    server = Server(settings, dsn, traces)
     port = await server.start()
     running.push_async_callback(server.stop, hurry=hurry)
     health.server = server
@@ -88,7 +90,7 @@ async def migrate_only(
 
 def check_settings(settings: Settings) -> list[str]:
     """Return a line for each feature that may be on or off. Raises SettingsError."""
-    return [*Doorkeeping(settings).lines(), *unused_features(settings)]
+    return [*Doorkeeping(settings).lines(), traces_line(settings), *unused_features(settings)]
 
 
 @dataclass(frozen=True, slots=True)

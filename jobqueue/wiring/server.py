@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 
 from jobqueue.config.model import Settings
 from jobqueue.domain.backoff import RetryPolicy
@@ -39,21 +39,24 @@ from jobqueue.wiring.database import await_database
 from jobqueue.wiring.desk import RemoteDoor
 from jobqueue.wiring.events import EventRelay
 from jobqueue.wiring.protection import Doorkeeping
+from jobqueue.wiring.tracing import ServerTraces
 
 _DAY_S = 86_400.0
 _CALLS_SHARE = 0.75
 """Of the grace, what calls under way may take; the rest is for flushes, loops and pool."""
 
+NO_TRACES = ServerTraces()
 _log = get_logger(__name__)
 
 
 class Server:
     """The control plane on one database. ``start``, then ``stop``; nothing outlives it."""
 
-    def __init__(self, settings: Settings, dsn: str) -> None:
+    def __init__(self, settings: Settings, dsn: str, traces: ServerTraces = NO_TRACES) -> None:
         """Read the certificates, if any. Raises SettingsError when they cannot be served."""
         self._settings = settings
         self._dsn = dsn
+        self._traces = traces
         self._door = Doorkeeping(settings)
         self._parts: _Parts | None = None
 
@@ -74,7 +77,8 @@ class Server:
         )
         try:
             cluster = await System(pool).identity()
-            self._parts = _Parts(self._settings, self._dsn, pool, cluster, self._door)
+            base = _Base(self._settings, self._dsn, pool, cluster, self._door, self._traces)
+            self._parts = _Parts(base)
             return await self._parts.start()
         except BaseException:
             await self.stop(grace_s=0.0)
@@ -99,18 +103,29 @@ class Server:
         await parts.stop(whole, hurry or asyncio.Event())
 
 
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """What the parts are made of."""
+
+    settings: Settings
+    dsn: str
+    pool: Pool
+    cluster: str
+    door: Doorkeeping
+    traces: ServerTraces
+
+
 class _Parts:
     """What lives between start and stop."""
 
-    def __init__(
-        self, settings: Settings, dsn: str, pool: Pool, cluster: str, door: Doorkeeping
-    ) -> None:
+    def __init__(self, base: _Base) -> None:
+        settings, dsn, pool, door = base.settings, base.dsn, base.pool, base.door
         db, limits = settings.db, Limits(**asdict(settings.limits))
         self._pool = pool
         announcer = Announcer(
             dsn, connect_timeout_s=db.connect_timeout_ms / 1000, pgbouncer=db.pgbouncer
         )
-        self._coordination = Coordination(settings.redis, cluster)
+        self._coordination = Coordination(settings.redis, base.cluster)
         duties = _duties(settings, pool, self._coordination)
         self._events = EventRelay(settings, pool)
         self._remote = RemoteDoor(settings, dsn, pool, limits, announcer.announce)
@@ -128,7 +143,9 @@ class _Parts:
         self._queues = Queues(pool, limits, _defaults(settings), announcer.announce)
         facts = ServerFacts(version(), commit(), self._loops.services, self.helpers)
         services = Services(
-            JobService(self._submitter, Jobs(pool, announcer.announce), limits),
+            JobService(
+                base.traces.submitter(self._submitter), Jobs(pool, announcer.announce), limits
+            ),
             AdminService(self._queues, Workers(pool), System(pool), Doctor(pool), limits, facts),
             self._remote.service,
             EventService(Tail(pool), Parking(pool), limits),
@@ -138,6 +155,7 @@ class _Parts:
             limits,
             port=settings.grpc.port,
             protection=door.protection,
+            inner=base.traces.inner,
         )
 
     async def start(self) -> int:

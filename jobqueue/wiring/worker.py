@@ -4,7 +4,7 @@ import os
 import secrets
 import socket
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from jobqueue.config.dsn import database_dsn
 from jobqueue.config.model import Settings
@@ -17,19 +17,23 @@ from jobqueue.lease.direct import DirectLeases
 from jobqueue.lease.interface import Leases
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.remote.leases import RemoteLeases
-from jobqueue.runtime.log import get_logger
+from jobqueue.runtime.log import get_logger, name_process
 from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
+from jobqueue.runtime.structlogs import adopt_structlog
 from jobqueue.runtime.version import version
 from jobqueue.transport import Route
 from jobqueue.wiring.database import check_not_refused
 from jobqueue.wiring.health import WorkerHealth, health_server
 from jobqueue.wiring.options import EmbeddedChoice
+from jobqueue.wiring.tracing import WorkerTraces, worker_traces
 from jobqueue.wiring.worker_log import WorkerLog
 from jobqueue.worker.claiming import Room
 from jobqueue.worker.executor import RunRules
 from jobqueue.worker.registry import Registry, load_handlers
 from jobqueue.worker.supervisor import supervise
 from jobqueue.worker.worker import Worker, WorkerOptions
+
+NO_TRACES = WorkerTraces()
 
 _log = get_logger(__name__)
 
@@ -74,7 +78,12 @@ def build_registry(settings: Settings) -> Registry:
     return registry
 
 
-def build_worker(settings: Settings, choice: WorkerChoice, registry: Registry) -> Worker:
+def build_worker(
+    settings: Settings,
+    choice: WorkerChoice,
+    registry: Registry,
+    traces: WorkerTraces = NO_TRACES,
+) -> Worker:
     """Return a worker that claims from PostgreSQL, or through a server; nothing is started yet.
 
     Call it on the running loop. Raises EmbeddedError when the embedded database is not running.
@@ -91,8 +100,9 @@ def build_worker(settings: Settings, choice: WorkerChoice, registry: Registry) -
         prefetch=settings.worker.prefetch,
     )
     WorkerLog(worker_id=facts.worker_id).listen()
-    leases = _leases(settings, choice, registry.types)
-    return Worker(leases, registry, facts, _options(settings, choice))
+    leases = traces.leases(_leases(settings, choice, registry.types))
+    followed = traces.followed(facts.worker_id)
+    return Worker(leases, registry, facts, _options(settings, choice), followed)
 
 
 def _leases(settings: Settings, choice: WorkerChoice, types: tuple[str, ...]) -> Leases:
@@ -105,15 +115,19 @@ def _leases(settings: Settings, choice: WorkerChoice, types: tuple[str, ...]) ->
 async def work(settings: Settings, choice: WorkerChoice, registry: Registry) -> int:
     """Run one worker until it is told to end; return its exit code.
 
-    Raises Internal when the database answers and refuses, Unavailable when the port is taken.
+    Raises Internal when the database answers and refuses, Unavailable when the port is taken,
+    SettingsError for traces that cannot be exported.
     """
+    named = replace(choice, worker_id=choice.worker_id or new_worker_id())
+    name_process(worker_id=named.worker_id)
+    adopt_structlog()
     health = WorkerHealth()
     health.listen()
     door = health_server(health, settings.health.port)
     with ShutdownSignals() as asked:
         _log.info("probes are answered", health_port=await door.start())
         try:
-            return await _work(settings, choice, registry, asked)
+            return await _work(settings, named, registry, asked)
         finally:
             await door.stop()
 
@@ -125,7 +139,8 @@ async def _work(
         look = check_not_refused(settings.db, _dsn(settings, choice))
         # Told to end meanwhile, the worker sees that by itself.
         await finishes_before(asked.shutdown, look)
-    return await build_worker(settings, choice, registry).run(asked)
+    async with worker_traces(settings, asked.hurry) as traces:
+        return await build_worker(settings, choice, registry, traces).run(asked)
 
 
 async def work_in_processes(commands: Sequence[Sequence[str]]) -> int:

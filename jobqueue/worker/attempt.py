@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 
 from jobqueue.domain.lease import LeasedJob
@@ -25,7 +25,7 @@ class Attempt:
 
     ``timeout_s`` counts from ``begin``, which the runner calls when the handler really starts;
     ``on_begin`` then hears it. ``stopped`` is done once somebody asked for an end; the handler then
-    has ``kill_grace_s`` to end by itself.
+    has ``kill_grace_s`` to end by itself. ``carrier`` is the trace context of this attempt.
     """
 
     def __init__(
@@ -39,6 +39,7 @@ class Attempt:
         self.job = job
         self.timeout_s = timeout_s
         self.reason: Stop | None = None
+        self.carrier: Mapping[str, str] = job.trace_context
         self._kill_grace_s = kill_grace_s
         self._on_begin = on_begin
         self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()

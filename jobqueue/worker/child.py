@@ -1,8 +1,9 @@
 """A handler process: imports the handlers once, then runs one job after the other.
 
 Started by the worker as ``python -m jobqueue.worker.child FD PARENT``. Talks over the socket FD
-only; what handlers print goes to stderr. SIGTERM raises SystemExit in a running handler, so that
-its ``finally`` blocks run; the worker sends SIGKILL to whatever ignores that.
+only; what handlers print goes to stderr, what they log to the worker's stdout. SIGTERM raises
+SystemExit in a running handler, so that its ``finally`` blocks run; the worker sends SIGKILL to
+whatever ignores that.
 """
 
 import os
@@ -11,14 +12,20 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 from uuid import UUID
 
 from jobqueue.domain.limits import Limits, safe_text
 from jobqueue.domain.outcome import Outcome
+from jobqueue.runtime.log import LogContext, name_process
+from jobqueue.runtime.log_lines import LogSetup, configure_logging
 from jobqueue.runtime.parent import end_with_parent
+from jobqueue.runtime.strays import catch_strays
+from jobqueue.runtime.structlogs import adopt_structlog
+from jobqueue.worker.around import trace_names, trace_variables
 from jobqueue.worker.context import Context
 from jobqueue.worker.declare import declared
 from jobqueue.worker.endings import describe, outcome_of, outcome_of_error
@@ -27,16 +34,30 @@ from jobqueue.worker.frames import Channel, Frame, outcome_frame, receive_blocki
 _stopping = threading.Event()
 
 
-def main(fd: int, parent: int) -> None:
+Scope: TypeAlias = Callable[[Mapping[str, str]], AbstractContextManager[object]]
+"""What a handler runs in, made from the trace context of its attempt."""
+
+
+def main(fd: int, parent: int, scope: Scope = nullcontext) -> None:
     """Serve until the worker closes the socket."""
     end_with_parent(parent, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.set_inheritable(fd, False)
+    log = os.dup(1)
     os.dup2(2, 1)
     with socket.socket(fileno=fd) as channel, channel.makefile("rwb") as file:
         setup = receive_blocking(file)
         if setup is not None:
-            _serve(file, setup)
+            _start_logging(setup, log)
+            _serve(file, setup, scope)
+
+
+def _start_logging(setup: Frame, log: int) -> None:
+    """Write lines as the worker does, unless it leaves that to somebody else."""
+    name_process(**setup.head["process"])
+    if setup.head["log"] is not None:
+        configure_logging(LogSetup(**setup.head["log"]), log)
+        catch_strays()
 
 
 def _on_term(_number: int, _frame: object) -> NoReturn:
@@ -44,13 +65,13 @@ def _on_term(_number: int, _frame: object) -> NoReturn:
     raise SystemExit(128 + signal.SIGTERM)
 
 
-def _serve(file: Channel, setup: Frame) -> None:
+def _serve(file: Channel, setup: Frame, scope: Scope) -> None:
     limits = Limits(**setup.head["limits"])
     error = _import(setup.head["path"], setup.head["modules"], limits)
     _send(file, Frame({"ready": not error, "error": error}))
     last = bool(error)
     while not last and (order := receive_blocking(file)):
-        outcome, last = _run(order, limits)
+        outcome, last = _run(order, limits, scope)
         if _stopping.is_set():
             return  # the worker decided what became of this attempt
         _send(file, outcome_frame(outcome, last=last))
@@ -61,20 +82,37 @@ def _import(path: list[str], modules: list[str], limits: Limits) -> str:
     try:
         for name in modules:
             import_module(name)
+        adopt_structlog()
     except BaseException as error:  # noqa: BLE001 - foreign code; the worker must hear why
         return safe_text(describe(error), limits.error_bytes)
     return ""
 
 
-def _run(order: Frame, limits: Limits) -> tuple[Outcome, bool]:
+def _run(order: Frame, limits: Limits, scope: Scope) -> tuple[Outcome, bool]:
     """Run one handler; the flag says that this process should not run another."""
     signal.signal(signal.SIGTERM, _on_term)  # the last handler may have taken it
     try:
-        return outcome_of(_handler(order)(_context(order)), limits), False
+        with _surrounded(order, scope):
+            return outcome_of(_handler(order)(_context(order)), limits), False
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
         return outcome_of_error(error, limits), not isinstance(error, Exception)
     finally:
         _flush()
+
+
+@contextmanager
+def _surrounded(order: Frame, scope: Scope) -> Iterator[None]:
+    """Give the handler its trace context, by scope and by environment, and its lines the names."""
+    head = order.head
+    variables = trace_variables(head["carrier"])
+    names = {"job_id": head["job_id"], "queue": head["queue"], **trace_names(head["carrier"])}
+    os.environ.update(variables)
+    try:
+        with LogContext(**names), scope(head["carrier"]):
+            yield
+    finally:
+        for name in variables:
+            os.environ.pop(name, None)
 
 
 def _handler(order: Frame) -> Callable[[Context], object]:

@@ -14,6 +14,9 @@ from subprocess import DEVNULL
 from typing import Any
 
 from jobqueue.domain.limits import Limits
+from jobqueue.runtime.log import process_context
+from jobqueue.runtime.log_lines import logging_setup
+from jobqueue.runtime.tasks import start_detached
 from jobqueue.worker.frames import Frame, receive
 from jobqueue.worker.groups import ProcessGroup, exit_words
 from jobqueue.worker.guard import Guard
@@ -21,6 +24,9 @@ from jobqueue.worker.signals import CHILD_DIED, ChildDied
 
 START_LIMIT_S = 60.0
 """Importing the handlers may take this long."""
+
+CHILD = "jobqueue.worker.child"
+"""The program of a handler process."""
 
 _EXIT_LIMIT_S = 1.0
 
@@ -35,10 +41,18 @@ class ChildSetup:
 
     modules: tuple[str, ...]
     limits: Limits
+    program: str = CHILD
 
     def frame(self) -> Frame:
-        """Return it as a message; children search for modules where the worker does."""
-        head = {"modules": self.modules, "limits": asdict(self.limits), "path": sys.path}
+        """Return it as a message; children search for modules and log as the worker does."""
+        log = logging_setup()
+        head = {
+            "modules": self.modules,
+            "limits": asdict(self.limits),
+            "path": sys.path,
+            "log": asdict(log) if log else None,
+            "process": process_context(),
+        }
         return Frame(head)
 
 
@@ -57,7 +71,7 @@ class Child:
         """Start one and wait until its handlers are imported. Raises ChildFailed."""
         ours, theirs = socket.socketpair()
         try:
-            argv = [sys.executable, "-m", "jobqueue.worker.child"]
+            argv = [sys.executable, "-m", setup.program]
             argv += [str(theirs.fileno()), str(os.getpid())]
             streams = (DEVNULL, None, None)
             group = ProcessGroup.spawn(argv, guard, streams=streams, keep_fds=[theirs.fileno()])
@@ -170,7 +184,7 @@ class Pool:
         # The one that dies is still counted as out.
         if self._closed or len(self._idle) + len(self._refills) + self._out > self._ready:
             return
-        refill = asyncio.create_task(self._add())
+        refill = start_detached(self._add())
         self._refills.add(refill)
         refill.add_done_callback(self._refills.discard)
 

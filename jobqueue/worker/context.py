@@ -17,7 +17,7 @@ class Context:
     job_id: UUID
     queue: str
     type: str | None
-    payload: bytes
+    payload: bytes = field(repr=False)
     attempt: int
     deadline: float | None = None
     labels: Mapping[str, str] = field(default_factory=dict)

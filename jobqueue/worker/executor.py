@@ -17,6 +17,8 @@ from jobqueue.domain.outcome import Cancelled, Failed, Outcome, Released, Unhand
 from jobqueue.domain.state import Reason
 from jobqueue.errors import JobQueueError
 from jobqueue.lease.interface import Leases
+from jobqueue.runtime.log import LogContext
+from jobqueue.worker.around import Around, Trail, Unfollowed
 from jobqueue.worker.attempt import Attempt, Stop
 from jobqueue.worker.endings import describe, outcome_of_error
 from jobqueue.worker.registry import Handler, Registry
@@ -55,7 +57,9 @@ class Executor:
         runners: Runners,
         rules: RunRules,
         on_unfit: Callable[[], None],
+        around: Around = Unfollowed,
     ) -> None:
+        self._around = around
         self._leases = leases
         self._registry = registry
         self._runners = runners
@@ -69,14 +73,10 @@ class Executor:
         handler = self._registry.resolve(job.queue, job.type)
         if handler is None:
             return await self.settle(job, Unhandled(_no_handler(job)))
-        attempt = self._start(job, handler)
-        try:
-            outcome = await self._run(handler, attempt)
-        finally:
-            attempt.close()
-            del self._attempts[job.lease]
-        if outcome is not None:
-            await self.settle(job, outcome)
+        with LogContext(job_id=str(job.job_id), queue=job.queue), self._around(job) as trail:
+            outcome = await self._attempt(job, handler, trail)
+            if outcome is not None:
+                await self.settle(job, outcome)
         return None
 
     async def settle(self, job: LeasedJob, outcome: Outcome) -> None:
@@ -100,6 +100,18 @@ class Executor:
             attempt.stop(Stop.RELEASED)
             if hurry:
                 attempt.hurry()
+
+    async def _attempt(self, job: LeasedJob, handler: Handler, trail: Trail) -> Outcome | None:
+        attempt = self._start(job, handler)
+        attempt.carrier = trail.carrier
+        outcome: Outcome | None = None
+        try:
+            outcome = await self._run(handler, attempt)
+        finally:
+            trail.ended(outcome)
+            attempt.close()
+            del self._attempts[job.lease]
+        return outcome
 
     def _start(self, job: LeasedJob, handler: Handler) -> Attempt:
         def on_begin(timeout_s: float) -> None:

@@ -10,6 +10,7 @@ from typing import IO, cast
 
 from jobqueue.domain.limits import Limits, safe_text
 from jobqueue.domain.outcome import Failed, Outcome
+from jobqueue.worker.around import trace_variables
 from jobqueue.worker.attempt import Attempt
 from jobqueue.worker.endings import completed
 from jobqueue.worker.groups import ProcessGroup, exit_words
@@ -19,6 +20,7 @@ _DRAIN_LIMIT_S = 2.0
 """A process that left the group may hold our pipes open; its output no longer counts."""
 
 _KEPT = frozenset({"JQ_SERVER_ADDR"})
+_TRACE = frozenset({"TRACEPARENT", "TRACESTATE"})
 
 
 async def run_program(
@@ -57,13 +59,19 @@ def job_environment(attempt: Attempt) -> dict[str, str]:
     The worker's settings hold secrets that a job, written by anybody who may submit, must not see.
     """
     job = attempt.job
-    env = {k: v for k, v in os.environ.items() if not k.startswith("JQ_") or k in _KEPT}
+    env = {k: v for k, v in os.environ.items() if _is_for_jobs(k)}
     return env | {
         "JQ_JOB_ID": str(job.job_id),
         "JQ_JOB_ATTEMPT": str(job.attempt),
         "JQ_JOB_TYPE": job.type or "",
         "JQ_JOB_QUEUE": job.queue,
+        **trace_variables(attempt.carrier),
     }
+
+
+def _is_for_jobs(variable: str) -> bool:
+    """The worker's own trace context, if it was started with one, is not the job's."""
+    return (not variable.startswith("JQ_") or variable in _KEPT) and variable not in _TRACE
 
 
 class _Head(asyncio.Protocol):

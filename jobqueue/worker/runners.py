@@ -16,7 +16,7 @@ from collections.abc import Callable
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.outcome import Failed, Outcome, Refused
 from jobqueue.worker.attempt import Attempt
-from jobqueue.worker.children import Child, ChildFailed, ChildSetup, Pool
+from jobqueue.worker.children import CHILD, Child, ChildFailed, ChildSetup, Pool
 from jobqueue.worker.declare import Function
 from jobqueue.worker.endings import outcome_of, outcome_of_error
 from jobqueue.worker.frames import Frame, frame_outcome
@@ -28,11 +28,14 @@ from jobqueue.worker.registry import Command, Handler, Registry, Shell
 class Runners:
     """Runs any handler of a registry. ``open`` before use, ``close`` at the end."""
 
-    def __init__(self, registry: Registry, limits: Limits, concurrency: int) -> None:
+    def __init__(
+        self, registry: Registry, limits: Limits, concurrency: int, child: str = CHILD
+    ) -> None:
+        """``child`` is the module that a handler process runs."""
         self._limits = limits
         self._guard = Guard()
         ready = min(concurrency, os.cpu_count() or 1) if registry.needs_children else 0
-        self._pool = Pool(ChildSetup(registry.modules, limits), self._guard, ready)
+        self._pool = Pool(ChildSetup(registry.modules, limits, child), self._guard, ready)
 
     async def open(self) -> None:
         """Start handler processes ahead, if any handler needs them. Raises ChildFailed."""
@@ -166,5 +169,6 @@ def _order(handler: Function, attempt: Attempt) -> Frame:
         "attempt": job.attempt,
         "timeout_s": attempt.timeout_s,
         "labels": dict(job.labels),
+        "carrier": dict(attempt.carrier),
     }
     return Frame(head, job.payload)

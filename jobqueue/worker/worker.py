@@ -13,7 +13,9 @@ from jobqueue.errors import JobQueueError, PermissionDenied, Unauthenticated
 from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone, Leases, News
 from jobqueue.runtime.service import Service
 from jobqueue.runtime.shutdown import ShutdownSignals
+from jobqueue.worker.around import Around, Unfollowed
 from jobqueue.worker.attempt import Stop
+from jobqueue.worker.children import CHILD
 from jobqueue.worker.claiming import Claiming, Hints, Room
 from jobqueue.worker.executor import DEATH_LIMIT_S, Executor, RunRules
 from jobqueue.worker.registry import Registry
@@ -38,19 +40,37 @@ class WorkerOptions:
     shutdown_grace_s: float = 60.0
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """Who follows the attempts of a worker, here and in its handler processes."""
+
+    around: Around = Unfollowed
+    child: str = CHILD
+
+
+UNFOLLOWED = Followed()
+
+
 class Worker:
     """Claims, runs and settles until told to end. Made and run once, on the loop that runs it."""
 
     def __init__(
-        self, leases: Leases, registry: Registry, facts: WorkerFacts, options: WorkerOptions
+        self,
+        leases: Leases,
+        registry: Registry,
+        facts: WorkerFacts,
+        options: WorkerOptions,
+        followed: Followed = UNFOLLOWED,
     ) -> None:
         self._leases = leases
         self._facts = facts
         self._options = options
         self._unfit = asyncio.Event()
         room, rules = options.room, options.rules
-        self._runners = Runners(registry, rules.limits, room.concurrency)
-        self._executor = Executor(leases, registry, self._runners, rules, self._become_unfit)
+        self._runners = Runners(registry, rules.limits, room.concurrency, followed.child)
+        self._executor = Executor(
+            leases, registry, self._runners, rules, self._become_unfit, followed.around
+        )
         self._claiming = Claiming(leases, self._executor, registry, room)
         self._hints = Hints(leases, self._claiming)
         self._asked = ShutdownSignals()

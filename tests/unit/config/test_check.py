@@ -37,6 +37,7 @@ limits.event_bytes=65536 limits.batch_jobs=10000 limits.batch_bytes=33554432
 limits.message_bytes=37748736 limits.name_length=128 limits.key_bytes=256 limits.labels=32
 limits.label_bytes=256 limits.max_retries=1000 limits.delay_s=315360000
 metrics.port=9090 health.port=8080 logging.level=info logging.format=json
+tracing.process_as=child
 """
 
 

@@ -1,0 +1,1 @@
+"""One job's trace across two processes, printed as a tree: `python -m examples.trace`."""

@@ -1,0 +1,17 @@
+"""Tasks that work for many callers."""
+
+import asyncio
+from collections.abc import Coroutine
+from contextvars import Context
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def start_detached(work: Coroutine[Any, Any, T], name: str | None = None) -> asyncio.Task[T]:
+    """Start a task that carries nobody's context.
+
+    One that was started on behalf of the first of many callers would write the names and the
+    trace of that one into the lines about all.
+    """
+    return asyncio.create_task(work, name=name, context=Context())
