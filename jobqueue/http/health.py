@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 
+from jobqueue.http.app import bare_app
+
 _OK, _UNAVAILABLE = 200, 503
 
 
@@ -23,7 +25,7 @@ class Health:
 
 def health_app(look: Callable[[], Health]) -> FastAPI:
     """Return the application of the health port. ``look`` must answer at once, without a wait."""
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    app = bare_app()
 
     @app.get("/healthz")
     async def healthz() -> JSONResponse:

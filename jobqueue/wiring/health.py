@@ -1,25 +1,36 @@
 """What the probes of the two programs tell (R-7.4). Answers never wait for anything."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 from jobqueue.errors import JobQueueError
 from jobqueue.http.health import Health, health_app
 from jobqueue.http.server import HttpServer
 from jobqueue.rpc.components import DEGRADED
 from jobqueue.runtime.service import Service, running_services
-from jobqueue.wiring.server import Server
+from jobqueue.v1 import admin_service_pb2 as admin
 from jobqueue.worker.claiming import CLAIM_LOOP
 from jobqueue.worker.signals import PHASE_ENTERED, PhaseEntered
 
 _LOOK_INTERVAL_S, _LOOK_LIMIT_S = 2.0, 5.0
 
 
+class Serving(Protocol):
+    """What the probes ask a server. Named here, so that a worker loads none of it."""
+
+    async def check(self) -> None:
+        """Raise an error of ours unless work can be done."""
+
+    def helpers(self) -> Sequence[admin.ComponentStatus]:
+        """Return how Redis and Kafka are."""
+
+
 class ServerHealth:
     """The probes of `jq-server`. ``server`` is set once it serves, ``draining`` when it ends."""
 
     def __init__(self) -> None:
-        self.server: Server | None = None
+        self.server: Serving | None = None
         self.draining = False
         self.readiness = Readiness(self._check)
 

@@ -6,6 +6,8 @@ import sys
 
 from jobqueue.worker import Context, handler
 
+_MAKES_SPANS = ("opentelemetry.sdk", "opentelemetry.exporter", "jobqueue.telemetry.tracing")
+
 
 @handler("variable")
 def variable(_context: Context) -> str:
@@ -16,5 +18,8 @@ def variable(_context: Context) -> str:
 
 @handler("loaded")
 async def loaded(_context: Context) -> list[str]:
-    """Name what the worker itself has loaded of OpenTelemetry."""
-    return [name for name in sys.modules if name.startswith("opentelemetry")]
+    """Name what the worker itself has loaded to make spans and to export them.
+
+    Not the bare API of OpenTelemetry, which libraries load for themselves.
+    """
+    return [name for name in sys.modules if name.startswith(_MAKES_SPANS)]

@@ -12,6 +12,7 @@ from jobqueue.client import Client, Job, JobSpec, JobStatus
 from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as jobs_pb
 from jobqueue.v1 import job_service_pb2_grpc as jobs_grpc
+from tests.process.test_health import probe
 from tests.support.programs import Program, ServerProgram
 from tests.support.waiting import eventually_sync
 from tests.telemetry.conftest import Programs, Traced
@@ -113,6 +114,15 @@ async def test_a_handler_elsewhere_runs_and_logs_in_the_trace(
     assert (line["queue"], line["service"]) == ("default", "jq-worker")
     assert line["worker_id"] == run.attributes["messaging.client.id"]
     assert seen["variable"].startswith(traceparent(run) if type_ == "sync" else "")
+
+
+async def test_probes_make_no_spans(traced: Traced) -> None:
+    for program in (traced.server, traced.worker):
+        assert probe(program, "/readyz")[0] == 200
+    job = ended(traced.server, JobSpec("default", type="sync"))
+    arrived(traced.collector, job, 4)  # spans are sent in order, so those of probes were before
+    names = {span.name for span in traced.collector.spans()}
+    assert names <= {*OURS, "my_step"}
 
 
 async def test_a_command_gets_the_context_as_variable(traced: Traced) -> None:
