@@ -72,8 +72,11 @@ class Start:
 
 
 def _names(_context: click.Context, _option: click.Parameter, text: str) -> tuple[str, ...]:
-    """Return comma-separated names, each once, in the order given."""
-    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    """Return comma-separated names, each once, in the order given; an empty one is refused later.
+
+    A name that is missing may be the one that mattered: ``--queues "$FIRST,$SECOND"``.
+    """
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",")))
 
 
 @click.command(

@@ -1,6 +1,6 @@
 """Takes jobs: which queues, in which order, how many (R-3.15, R-4.1)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.lease.probes import ProbePlan
@@ -64,9 +64,12 @@ class Claimer:
         self._rotation = 0
         self._pace = LimitPace(clock)
 
-    def hint(self, queues: Iterable[str]) -> bool:
-        """Take note that these queues may have jobs; return whether we serve one of them."""
-        ours = set(queues).intersection(self._names)
+    def hint(self, queues: Collection[str]) -> bool:
+        """Take note that these queues may have jobs; return whether we serve one of them.
+
+        No names: hints may have been missed, so any of ours may.
+        """
+        ours = set(queues or self._names).intersection(self._names)
         usable = {queue.name for queue in self._serving if not queue.paused}
         if ours - usable:  # it was paused or not there when we looked last
             self._serving_until = 0.0

@@ -156,8 +156,7 @@ class DirectLeases(Holder):
         self._claimer.job_ended(job.queue)
 
     def _hinted(self, queues: frozenset[str]) -> None:
-        """No names: hints may have been missed, so look."""
-        if self._claimer.hint(queues) or not queues:
+        if self._claimer.hint(queues):
             self._hint.set()
 
 

@@ -72,7 +72,7 @@ class Outlet:
 
     def hint(self, queues: frozenset[str]) -> None:
         """There may be work in these queues; no names: in any."""
-        if self._claimer.hint(queues) or not queues:
+        if self._claimer.hint(queues):
             self._idle_s = FIRST_IDLE_S
             self._news.set()
 

@@ -8,6 +8,7 @@ import pytest
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.lease.claimer import Claimer
 from jobqueue.lease.probes import ProbePlan
+from jobqueue.runtime.clock import ManualClock
 from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.queues import pause_queue
 from tests.store.conftest import Connect
@@ -159,3 +160,13 @@ async def test_eight_workers_claim_full_batches_and_share_no_job(
     batches = [b for each in await asyncio.gather(*map(work, range(1, 9))) for b in each]
     assert [len(batch) for batch in batches] == [20] * 40
     assert len({job.lease.job for batch in batches for job in batch}) == 800
+
+
+async def test_missed_hints_end_the_waits_of_limited_queues(db: Connection) -> None:
+    await add_queue(db, max_running=5)
+    one = Claimer(["q"], ProbePlan(frozenset({"t"})), lease_s=60.0, clock=ManualClock())
+    assert await take(one, db, 1) == []
+    await submit(db)
+    assert await take(one, db, 1) == [], "it was empty a moment ago"
+    assert one.hint(())
+    assert len(await take(one, db, 1)) == 1

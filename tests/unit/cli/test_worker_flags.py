@@ -57,7 +57,8 @@ def test_a_bad_server_address_or_key_exits_2() -> None:
     ("args", "words"),
     [
         (["--queues", "a b"], "'a b'"),
-        (["--queues", ","], "no queue"),
+        (["--queues", ""], "--queues: '' must not be empty"),
+        (["--queues", "a,,b"], "--queues: '' must not be empty"),
         (["--worker-id", "a/b"], "--worker-id"),
         (["--concurrency", "0"], "--concurrency"),
         (["--processes", "0"], "worker.processes"),

@@ -201,11 +201,11 @@ async def test_the_beginning_of_a_retry_is_progress() -> None:
     assert loop.last_progress == 100.0
 
 
-async def test_backoff_grows_from_a_tenth_to_five_seconds() -> None:
+async def test_backoff_grows_from_a_tenth_of_a_second_and_never_beyond_two_and_a_half() -> None:
     loop = Loop(nothing)
     waits = [loop._failed(0.0, ValueError()) for _ in range(2000)]
-    assert 0.05 <= waits[0] <= 0.15
-    assert all(2.5 <= wait <= 7.5 for wait in waits[10:])
+    assert 0.05 <= waits[0] <= 0.1
+    assert all(1.25 <= wait <= 2.5 for wait in waits[10:])
 
 
 async def test_a_wait_is_never_longer_than_the_bound() -> None:
