@@ -11,10 +11,8 @@ from jobqueue.v1 import worker_service_pb2 as pb
 from jobqueue.v1.worker_service_pb2_grpc import WorkerServiceStub
 
 _OPTIONS = [
-    # A server that comes back is found within seconds, however long it was away.
-    ("grpc.initial_reconnect_backoff_ms", 200),
+    # An attempt to connect may take this long: a server that vanished is given up soon.
     ("grpc.min_reconnect_backoff_ms", 1_000),
-    ("grpc.max_reconnect_backoff_ms", 2_000),
     # A peer that vanished without a word ends the stream of jobs; the server allows 20 s.
     ("grpc.keepalive_time_ms", 30_000),
     ("grpc.keepalive_timeout_ms", 10_000),

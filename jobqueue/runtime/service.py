@@ -167,7 +167,7 @@ class Service:
             self._report(error)
         TURN_ENDED.emit(TurnEnded(self.name, self._clock.monotonic() - begun, error))
         # The exponent is clamped: a long outage must not overflow.
-        ceiling = min(FIRST_BACKOFF_S * 2 ** min(self.failures - 1, 16), LAST_BACKOFF_S)
+        ceiling = min(FIRST_BACKOFF_S * 2.0 ** min(self.failures - 1, 16), LAST_BACKOFF_S)
         return ceiling * random.uniform(1 - _BACKOFF_JITTER, 1)  # noqa: S311 - no secret
 
     def _report(self, error: Exception) -> None:

@@ -54,6 +54,13 @@ _RETRY_POLICY = {
     "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"],
 }
 
+_RECONNECT: list[tuple[str, int | str]] = [
+    # A server that comes back is found within seconds, however long it was away; the library's
+    # own backoff grows to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+]
+
 _SCHEMES = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "vsock:", "xds:")
 _HOST_PORT = re.compile(r"(\[[^\[\]\s]+\]|[^\[\]:/\s]+):(?P<port>[0-9]{1,5})", re.ASCII)
 _LAST_PORT = 65_535
@@ -155,6 +162,7 @@ def channel_options(address: str) -> list[tuple[str, int | str]]:
         # A message over the buffer is sent once and never again; the default is 256 KiB.
         ("grpc.per_rpc_retry_buffer_size", size),
         ("grpc.service_config", json.dumps(_service_config())),
+        *_RECONNECT,
     ]
     if _is_loopback(address):
         # A proxy for the outside cannot reach this machine's own loopback.

@@ -20,6 +20,7 @@ from jobqueue.cli.ctl.job import job
 from jobqueue.cli.ctl.options import Globals, global_options
 from jobqueue.cli.ctl.queue import queue
 from jobqueue.cli.ctl.system import status, version
+from jobqueue.cli.ctl.top import top
 from jobqueue.cli.ctl.worker import worker
 from jobqueue.cli.version import print_version
 from jobqueue.errors import FieldViolation, InvalidArgument, JobQueueError
@@ -67,7 +68,7 @@ def cli() -> None:
     """
 
 
-for _command in (job, queue, worker, events, status, doctor, version, completion):
+for _command in (job, queue, worker, events, status, top, doctor, version, completion):
     cli.add_command(_command)
 
 

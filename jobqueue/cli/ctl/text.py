@@ -8,9 +8,12 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:  # rich takes longer to load than all the rest of a --help
+    from rich.table import Table
 
 Row = Sequence[str]
 
@@ -111,16 +114,36 @@ def _print_aligned(rows: Sequence[Row]) -> None:
 
 def _print_rich(columns: Sequence[str], rows: Sequence[Row]) -> None:
     from rich.console import Console  # noqa: PLC0415 - start-up time of --help
-    from rich.table import Table  # noqa: PLC0415 - the same
+
+    Console(soft_wrap=False, highlight=False).print(rich_table(columns, rows))
+
+
+def rich_table(
+    columns: Sequence[str],
+    rows: Sequence[Row],
+    *,
+    first_width: int | None = None,
+    wrap: bool = True,
+) -> "Table":
+    """Return a table for a terminal; the first column no wider than ``first_width``.
+
+    Without ``wrap`` each row takes one line, and what is too long is cut.
+    """
+    from rich.table import Table  # noqa: PLC0415 - start-up time of --help
     from rich.text import Text  # noqa: PLC0415 - the same
 
     table = Table(box=None, show_header=bool(columns), pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
+    for index, column in enumerate(columns):
+        table.add_column(
+            column,
+            overflow="fold" if wrap else "ellipsis",
+            no_wrap=not wrap,
+            max_width=None if index else first_width,
+        )
     for row in rows:
         # Text, not markup: a payload may hold square brackets.
         table.add_row(*(Text(entry, style=_STYLES.get(entry, "")) for entry in row))
-    Console(soft_wrap=False, highlight=False).print(table)
+    return table
 
 
 _STYLES = {
