@@ -40,8 +40,11 @@ def test_top_shows_work_as_it_is_done(ctl: Ctl, system: System) -> None:
 def test_top_outlives_a_restart_of_its_server(ctl: Ctl, system: System, queue: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = str(probe.getsockname()[1])
-    start = (system.dsn, system.folder, "--grpc-port", port)
-    first = ServerProgram(*start, **SERVER).ready()
+
+    def start() -> ServerProgram:
+        return ServerProgram(system.dsn, system.folder, "--grpc-port", port, **SERVER)
+
+    first = start().ready()
     with subprocess.Popen(
         ctl_command("top", "--queue", queue, *FLAGS),
         env=environment(server_addr=first.address),
@@ -55,7 +58,7 @@ def test_top_outlives_a_restart_of_its_server(ctl: Ctl, system: System, queue: s
         first.kill()
         assert watching.stderr.readline().endswith("; trying again\n")
         ctl.submit(queue=queue)
-        second = ServerProgram(*start, **SERVER)
+        second = start()
         try:
             second.ready()
             pending = 0
