@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fastapi import FastAPI
-from fastapi.responses import JSONResponse
-
-from jobqueue.http.app import bare_app
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 _OK, _UNAVAILABLE = 200, 503
 
@@ -23,20 +23,17 @@ class Health:
     degraded: Mapping[str, str] = field(default_factory=dict)
 
 
-def health_app(look: Callable[[], Health]) -> FastAPI:
+def health_app(look: Callable[[], Health]) -> Starlette:
     """Return the application of the health port. ``look`` must answer at once, without a wait."""
-    app = bare_app()
 
-    @app.get("/healthz")
-    async def healthz() -> JSONResponse:
+    async def healthz(_request: Request) -> JSONResponse:
         return _answer(look().stuck, {})
 
-    @app.get("/readyz")
-    async def readyz() -> JSONResponse:
+    async def readyz(_request: Request) -> JSONResponse:
         health = look()
         return _answer(health.unready, health.degraded)
 
-    return app
+    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz)])
 
 
 def _answer(failing: Mapping[str, str], degraded: Mapping[str, str]) -> JSONResponse:

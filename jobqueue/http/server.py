@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Iterator
 
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from jobqueue.runtime.ports import listen
 
@@ -23,7 +23,7 @@ class _Server(uvicorn.Server):
 class HttpServer:
     """Serves an application on all interfaces. ``start``, then ``stop``."""
 
-    def __init__(self, app: FastAPI, setting: str, port: int) -> None:
+    def __init__(self, app: Starlette, setting: str, port: int) -> None:
         """``setting`` is where ``port`` comes from; 0: any free one."""
         self._setting = setting
         self._port = port

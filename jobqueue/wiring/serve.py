@@ -20,10 +20,11 @@ from jobqueue.submission.system import System
 from jobqueue.wiring.coordination import LockLog
 from jobqueue.wiring.database import DatabaseRevival, await_database, start_embedded
 from jobqueue.wiring.events import RelayLog
-from jobqueue.wiring.health import ServerHealth, health_server
+from jobqueue.wiring.health import health_server
 from jobqueue.wiring.options import EmbeddedChoice
 from jobqueue.wiring.protection import Doorkeeping
 from jobqueue.wiring.server import Server, unused_features
+from jobqueue.wiring.server_health import ServerHealth
 from jobqueue.wiring.tracing import server_traces, traces_line
 
 _log = get_logger(__name__)
@@ -71,7 +72,7 @@ async def _start(
 
 
 async def _open_health(settings: Settings, health: ServerHealth, running: AsyncExitStack) -> None:
-    door = health_server(health, settings.health.port)
+    door = health_server(health.look, settings.health.port)
     _log.info("probes are answered", health_port=await door.start())
     running.push_async_callback(door.stop)
 

@@ -23,9 +23,10 @@ from jobqueue.runtime.structlogs import adopt_structlog
 from jobqueue.runtime.version import version
 from jobqueue.transport import Route
 from jobqueue.wiring.database import check_not_refused
-from jobqueue.wiring.health import WorkerHealth, health_server
+from jobqueue.wiring.health import health_server
 from jobqueue.wiring.options import EmbeddedChoice
 from jobqueue.wiring.tracing import WorkerTraces, worker_traces
+from jobqueue.wiring.worker_health import WorkerHealth
 from jobqueue.wiring.worker_log import WorkerLog
 from jobqueue.worker.claiming import Room
 from jobqueue.worker.executor import RunRules
@@ -123,7 +124,7 @@ async def work(settings: Settings, choice: WorkerChoice, registry: Registry) -> 
     adopt_structlog()
     health = WorkerHealth()
     health.listen()
-    door = health_server(health, settings.health.port)
+    door = health_server(health.look, settings.health.port)
     with ShutdownSignals() as asked:
         _log.info("probes are answered", health_port=await door.start())
         try:

@@ -5,7 +5,8 @@ import asyncio
 from jobqueue.errors import Unavailable
 from jobqueue.runtime.clock import ManualClock
 from jobqueue.runtime.service import STALE_BOUNDS, Service
-from jobqueue.wiring.health import Readiness, stuck
+from jobqueue.wiring.health import stuck
+from jobqueue.wiring.server_health import Readiness
 from tests.support.waiting import eventually
 
 BOUND_S = 10.0
