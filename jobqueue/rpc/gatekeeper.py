@@ -1,14 +1,14 @@
 """Lets a call pass when its caller is known and may make it (R-9.1)."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
 
 import grpc
 
 from jobqueue.errors import JobQueueError, PermissionDenied
 from jobqueue.rpc.access import OPEN, needed_role
 from jobqueue.rpc.auth import Authenticator
-from jobqueue.rpc.handlers import Context, Handler, MaybeHandler, with_behavior
+from jobqueue.rpc.handlers import Context, Handler, MaybeHandler, refusing
 from jobqueue.runtime.log import Quiet, get_logger
 
 _log = get_logger(__name__)
@@ -51,15 +51,11 @@ class Gatekeeper(grpc.aio.ServerInterceptor):
             raise PermissionDenied(fault, reason="ROLE_MISSING")
 
     def _refusing(self, handler: Handler, method: str, error: JobQueueError) -> Handler:
-        async def refuse(_request: Any, context: Context) -> Any:
+        def refuse(context: Context) -> NoReturn:
             self._say(method, error, context)
             raise error
 
-        async def refuse_stream(request: Any, context: Context) -> AsyncIterator[Any]:
-            yield await refuse(request, context)
-
-        behavior = refuse_stream if handler.response_streaming else refuse
-        return with_behavior(handler, behavior, parse=False)
+        return refusing(handler, refuse)
 
     def _say(self, method: str, error: JobQueueError, context: Context) -> None:
         if self._quiet.admits(f"{error.reason} {method}"):

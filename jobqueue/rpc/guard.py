@@ -13,7 +13,14 @@ from jobqueue.errors import JobQueueError
 from jobqueue.rpc.access import OPEN
 from jobqueue.rpc.faults import internal, to_status
 from jobqueue.rpc.gate import Gate
-from jobqueue.rpc.handlers import Context, Handler, MaybeHandler, behavior_of, with_behavior
+from jobqueue.rpc.handlers import (
+    Context,
+    Handler,
+    MaybeHandler,
+    behavior_of,
+    request_of,
+    with_behavior,
+)
 from jobqueue.runtime.log import get_logger
 
 _log = get_logger(__name__)
@@ -46,11 +53,11 @@ class Guard(grpc.aio.ServerInterceptor):
         async def guarded(request: Any, context: Context) -> Any:
             try:
                 self._gate.check()
-                return await behavior(request, context)
+                return await behavior(request_of(handler, request), context)
             except Exception as error:  # noqa: BLE001 - a caller must get a status for anything
                 return await _abort(context, method, error)
 
-        return with_behavior(handler, guarded)
+        return with_behavior(handler, guarded, parse=False)
 
     def _streaming(self, handler: Handler, method: str) -> Handler:
         behavior = behavior_of(handler)
@@ -58,12 +65,13 @@ class Guard(grpc.aio.ServerInterceptor):
         async def guarded(request: Any, context: Context) -> AsyncIterator[Any]:
             try:
                 self._gate.check()
-                async for response in self._gate.until_closed(behavior(request, context)):
+                read = request_of(handler, request)
+                async for response in self._gate.until_closed(behavior(read, context)):
                     yield response
             except Exception as error:  # noqa: BLE001 - a caller must get a status for anything
                 await _abort(context, method, error)
 
-        return with_behavior(handler, guarded)
+        return with_behavior(handler, guarded, parse=False)
 
 
 async def _abort(context: Context, method: str, error: Exception) -> None:

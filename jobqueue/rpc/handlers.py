@@ -1,8 +1,12 @@
 """Method handlers of any of the four kinds, made anew around another behavior."""
 
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Callable
+from typing import Any, NoReturn, TypeAlias
 
 import grpc
+from google.protobuf.message import DecodeError
+
+from jobqueue.errors import FieldViolation, InvalidArgument
 
 # Messages of any method: grpc types handlers by the messages, interceptors are for all of them.
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
@@ -28,9 +32,42 @@ def behavior_of(handler: Handler) -> Any:
 def with_behavior(handler: Handler, behavior: Any, *, parse: bool = True) -> Handler:
     """Return a handler of the same kind that does something else.
 
-    Without ``parse`` it gets requests as bytes: who will refuse them need not read them.
+    Without ``parse`` it gets a single request as bytes, for ``request_of``.
     """
     make: Any = _MAKERS[handler.request_streaming, handler.response_streaming]
-    reader = handler.request_deserializer if parse else None
+    reader = handler.request_deserializer if parse or handler.request_streaming else None
     made: Handler = make(behavior, reader, handler.response_serializer)
+    return made
+
+
+def request_of(handler: Handler, request: Any) -> Any:
+    """Return what the handler is called with, read if it came as bytes.
+
+    Raises InvalidArgument for bytes that are no message of its method. The library would end such
+    a call with a stack trace in the log and a Python name in the answer.
+    """
+    if handler.request_streaming or handler.request_deserializer is None:
+        return request
+    try:
+        return handler.request_deserializer(request)
+    except DecodeError as error:
+        fault = "is not a message of this method"
+        raise InvalidArgument([FieldViolation("request", fault)]) from error
+
+
+def refusing(handler: Handler, refuse: Callable[[Context], NoReturn]) -> Handler:
+    """Return a handler that ends every call by what ``refuse`` raises, its request unread.
+
+    To the library it takes a stream, whatever the method takes: it would receive a single request
+    whole before it asks anybody, and so hold megabytes for callers that nobody knows.
+    """
+
+    async def one(_requests: Any, context: Context) -> Any:
+        refuse(context)
+
+    async def stream(_requests: Any, context: Context) -> AsyncIterator[Any]:
+        yield refuse(context)
+
+    make: Any = _MAKERS[True, handler.response_streaming]
+    made: Handler = make(stream if handler.response_streaming else one, None, None)
     return made

@@ -20,7 +20,10 @@ from jobqueue.rpc.gatekeeper import Gatekeeper
 from jobqueue.rpc.guard import Guard
 from jobqueue.rpc.health import DrainingHealth
 from jobqueue.rpc.job_service import JobService
+from jobqueue.rpc.library_log import hush_library
 from jobqueue.rpc.worker_service import WorkerService
+from jobqueue.runtime.log import get_logger
+from jobqueue.runtime.service import Service
 from jobqueue.v1 import (
     admin_service_pb2,
     event_service_pb2,
@@ -43,6 +46,9 @@ QUIET_S = 0.05
 """Without a refusal for this long, no call waits to be looked at."""
 REFUSE_LIMIT_S = 1.0
 """Of the grace, at most this goes to refusing calls: some callers never stop trying."""
+_WATCH_S, _LAST_CALLS_S = 0.25, 1.0
+
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,46 +89,83 @@ class RpcServer:
         inner: Sequence[grpc.aio.ServerInterceptor] = (),
     ) -> None:
         """``inner`` surrounds the methods, inside of guard and gatekeeper."""
+        self._services = services
+        self._limits = limits
+        self._port = port
+        self._host = host
+        self._protection = protection
+        self._inner = inner
         self._gate = Gate()
         self._health = DrainingHealth(self._gate)
-        self._address = f"{host}:{port}"
-        self._credentials = protection.credentials
-        self._server = grpc.aio.server(
-            interceptors=[*_interceptors(self._gate, protection), *inner], options=_options(limits)
-        )
-        add_JobServiceServicer_to_server(services.jobs, self._server)
-        add_AdminServiceServicer_to_server(services.admin, self._server)
-        add_WorkerServiceServicer_to_server(services.workers, self._server)
-        add_EventServiceServicer_to_server(services.events, self._server)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        reflection.enable_server_reflection(_names(), self._server)
+        self._server = self._build()
+        self._revival = Revival(self)
+        self.serving = False
 
     async def start(self) -> int:
         """Begin to serve and return the port. Raises Unavailable when the port is taken."""
-        try:
-            port = self._open()
-        except RuntimeError as error:
-            raise Unavailable(f"cannot listen on {self._address}", reason="PORT_TAKEN") from error
+        hush_library()
+        await self._open(self._server)
         for name in ("", *SERVICES):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
-        await self._server.start()
-        return port
+        await self._revival.start()
+        return self._port
 
-    def _open(self) -> int:
-        if self._credentials is None:
-            return self._server.add_insecure_port(self._address)
-        return self._server.add_secure_port(self._address, self._credentials)
+    async def crashed(self, within_s: float) -> BaseException | None:
+        """Wait so long for an end that nobody asked for; return its cause, None: all is well."""
+        try:
+            await self._server.wait_for_termination(within_s)
+        except Exception as error:  # noqa: BLE001 - whatever ended the library's loop of calls
+            self.serving = False
+            return error
+        return None
+
+    async def reopen(self) -> None:
+        """Serve anew on the same port. Raises Unavailable when it is taken.
+
+        Calls under way on the old server have a second to finish; streams are cut then.
+        """
+        old, new = self._server, self._build()
+        await self._open(new)
+        self._server = new
+        await old.stop(_LAST_CALLS_S)
 
     async def drain(self) -> None:
         """Report NOT_SERVING for good, refuse new calls, end the streams."""
+        await self._revival.stop()
         await self._health.enter_graceful_shutdown()
         self._gate.close()
 
     async def stop(self, grace_s: float) -> None:
         """Let calls under way finish within ``grace_s`` seconds, cut off the rest, and end."""
         begun = time.monotonic()
+        self.serving = False
         await self._refuse_waiting(min(grace_s, REFUSE_LIMIT_S))
         await self._server.stop(max(grace_s - (time.monotonic() - begun), 0.0))
+
+    def _build(self) -> grpc.aio.Server:
+        server = grpc.aio.server(
+            interceptors=[*_interceptors(self._gate, self._protection), *self._inner],
+            options=_options(self._limits),
+        )
+        add_JobServiceServicer_to_server(self._services.jobs, server)
+        add_AdminServiceServicer_to_server(self._services.admin, server)
+        add_WorkerServiceServicer_to_server(self._services.workers, server)
+        add_EventServiceServicer_to_server(self._services.events, server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        reflection.enable_server_reflection(_names(), server)
+        return server
+
+    async def _open(self, server: grpc.aio.Server) -> None:
+        address, credentials = f"{self._host}:{self._port}", self._protection.credentials
+        try:
+            if credentials is None:
+                self._port = server.add_insecure_port(address)
+            else:
+                self._port = server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise Unavailable(f"cannot listen on {address}", reason="PORT_TAKEN") from error
+        await server.start()
+        self.serving = True
 
     async def _refuse_waiting(self, limit_s: float) -> None:
         """Give calls that arrived but were not looked at yet their answer.
@@ -136,6 +179,27 @@ class RpcServer:
                 while seen != self._gate.refused:
                     seen = self._gate.refused
                     await asyncio.sleep(QUIET_S)
+
+
+class Revival(Service):
+    """Opens the door again when the library has shut it by itself.
+
+    Its loop of calls ends for good at a call whose path is no UTF-8, whoever sent it: without
+    this, one stranger could end a server that goes on looking healthy.
+    """
+
+    def __init__(self, server: RpcServer) -> None:
+        super().__init__("grpc", interval_s=0.0)
+        self._rpc = server
+
+    async def turn(self) -> float | None:
+        """Watch for a while; reopen at once when it is needed."""
+        cause = await self._rpc.crashed(_WATCH_S)
+        if cause is not None:
+            kind = type(cause).__name__  # its text may hold what a caller sent
+            _log.error("the gRPC server ended by itself and is opened again", cause=kind)
+            await self._rpc.reopen()
+        return 0.0
 
 
 def _interceptors(gate: Gate, protection: Protection) -> Sequence[grpc.aio.ServerInterceptor]:
@@ -153,6 +217,8 @@ def _names() -> Sequence[str]:
 def _options(limits: Limits) -> list[tuple[str, int]]:
     return [
         ("grpc.max_receive_message_length", limits.message_bytes),
+        # A connection that says nothing is cut: 2 minutes are a long time to hold a descriptor.
+        ("grpc.server_handshake_timeout_ms", 20_000),
         # Two servers on one port would share its connections at random.
         ("grpc.so_reuseport", 0),
         ("grpc.keepalive_time_ms", 30_000),

@@ -85,6 +85,11 @@ class Server:
             pool.terminate()
             raise
 
+    @property
+    def serving(self) -> bool:
+        """True while the gRPC port is open."""
+        return self._parts is not None and self._parts.serving
+
     async def check(self) -> None:
         """Raise an error of ours unless the database answers and has the schema (R-7.4)."""
         if self._parts is not None:
@@ -176,6 +181,11 @@ class _Parts:
         await budget.spend(self._coordination.close())
         await budget.spend(self._pool.close())
         self._pool.terminate()
+
+    @property
+    def serving(self) -> bool:
+        """True while the gRPC port is open."""
+        return self._rpc.serving
 
     async def check(self) -> None:
         """Raise unless the database can be worked on."""

@@ -30,6 +30,8 @@ class ServerHealth:
             return {"server": "draining"}
         if self.server is None:
             return {"server": "starting"}
+        if not self.server.serving:
+            return {"grpc": "its port is closed"}
         return {"database": self.readiness.cause} if self.readiness.cause else {}
 
     def _degraded(self) -> dict[str, str]:

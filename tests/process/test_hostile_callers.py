@@ -1,0 +1,80 @@
+"""Callers that mean harm, or have lost their way: the door stays open, and tells nothing (R-9)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from jobqueue.v1 import job_service_pb2 as pb
+from tests.support.facade import Facade, bad_fields, serving
+from tests.support.raw_http2 import call
+from tests.support.waiting import eventually
+
+KEY = "submit-key-0123456789"
+SUBMIT = "/jobqueue.v1.JobService/SubmitJob"
+
+
+@pytest_asyncio.fixture
+async def facade(database: str) -> AsyncIterator[Facade]:
+    async with serving(database) as facade:
+        yield facade
+
+
+@pytest_asyncio.fixture
+async def locked(database: str) -> AsyncIterator[Facade]:
+    """A server that asks for a key."""
+    async with serving(database, auth__api_keys=f"app:submit:{KEY}") as facade:
+        yield facade
+
+
+async def test_a_path_that_is_no_text_shuts_the_door_for_a_moment_only(
+    facade: Facade, caplog: pytest.LogCaptureFixture
+) -> None:
+    job_id = await facade.submit()
+    for _ in range(2):
+        watching: Any = facade.jobs.WatchJob(pb.WatchJobRequest(job_id=job_id))
+        await watching.read()
+        await asyncio.to_thread(call, facade.port, b"/no/path\xff")
+
+        async def reopened() -> bool:
+            return "is opened again" in caplog.text and facade.server.serving
+
+        await eventually(reopened, what="the door is open again")
+        caplog.clear()
+        with pytest.raises(grpc.aio.AioRpcError):
+            await watching.read()  # those that were under way are told, not left to wait
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{facade.port}") as channel:
+            await channel.channel_ready()
+        assert (await facade.becomes(job_id, "PENDING")).job_id == job_id
+
+
+async def test_a_request_that_is_no_message_is_refused_like_any_bad_field(facade: Facade) -> None:
+    channel: Any = facade.channel
+    for garbage in (b"\xff\xff", b"\x0a\x04\x0a\x02\xff\xfe"):  # a name that is no UTF-8
+        with pytest.raises(grpc.aio.AioRpcError) as caught:
+            await channel.unary_unary(SUBMIT)(garbage)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert bad_fields(caught.value) == ["request"]
+        assert "Error parsing" not in (caught.value.details() or "")
+
+
+async def test_metadata_that_is_no_text_is_not_logged(
+    locked: Facade, caplog: pytest.LogCaptureFixture
+) -> None:
+    mistyped = KEY.encode() + b"\xff"
+    answer = await asyncio.to_thread(
+        call, locked.port, SUBMIT.encode(), authorization=b"Bearer " + mistyped
+    )
+    assert b"not valid" in answer
+    assert "a caller sent metadata that is no text" in caplog.text
+    assert KEY not in caplog.text
+
+
+async def test_a_stranger_is_refused_before_the_request_is_taken_in(locked: Facade) -> None:
+    answer = await asyncio.to_thread(
+        call, locked.port, SUBMIT.encode(), b"the first bytes", withheld=30_000_000
+    )
+    assert b"an API key or token is needed" in answer
