@@ -22,6 +22,11 @@ FIRST_IDLE_S, LAST_IDLE_S = 0.05, 2.5
 _FULL_S = 1.0
 """A worker without room is looked at this often: its reports may go to another server."""
 
+_FIRST_PAGE, _LAST_PAGE = 4, 50
+_PAGE_BYTES = 4 * 1024 * 1024
+"""What is claimed waits in the server's memory until the worker has read what came before it.
+Pages of about this size keep that small, whatever room a worker says it has."""
+
 
 class Outlet:
     """The jobs of one open stream. Jobs come ASSIGNED; the worker starts them.
@@ -48,6 +53,7 @@ class Outlet:
         self._room = serving.room
         self._claimer = Claimer(serving.queues, ProbePlan(serving.types), lease_s)
         self._outstanding = set(outstanding)
+        self._page = _FIRST_PAGE
         self._lease_s = lease_s
         self._turnstile = turnstile
         self._errands = errands
@@ -62,11 +68,14 @@ class Outlet:
         try:
             while not self._ended:
                 self._news.clear()
-                claimed = await self._claim()
+                wanted = self._portion()
+                claimed = await self._claim(wanted)
+                more = len(claimed) == wanted > 0
                 while claimed and not self._ended:
                     yield claimed[0]
                     del claimed[0]
-                await self._rest()
+                if not more:
+                    await self._rest()
         finally:
             self._give_back(claimed)
 
@@ -88,15 +97,19 @@ class Outlet:
         self._ended = True
         self._news.set()
 
-    async def _claim(self) -> list[LeasedJob]:
-        room = self._room - len(self._outstanding)
-        if room <= 0:
+    def _portion(self) -> int:
+        """Return how many jobs to claim next: what there is room for, a page at most."""
+        return max(min(self._room - len(self._outstanding), self._page), 0)
+
+    async def _claim(self, n: int) -> list[LeasedJob]:
+        if n == 0:
             return []
         # A stream that is cut while it claims gives back what comes: nobody else knows of it.
-        jobs = await self._errands.run(self._take(room), self._give_back)
+        jobs = await self._errands.run(self._take(n), self._give_back)
         self._outstanding.update(job.lease for job in jobs)
         if jobs:
             self._idle_s = FIRST_IDLE_S
+            self._page = page_after(jobs)
         return jobs
 
     async def _take(self, n: int) -> list[LeasedJob]:
@@ -130,3 +143,9 @@ class Outlet:
         with translated():
             held = await look_up_leases(self._pool, worker=self._worker, leases=leases)
         self._outstanding.difference_update(set(leases).difference(h.lease for h in held))
+
+
+def page_after(jobs: Sequence[LeasedJob]) -> int:
+    """Return how many jobs to claim at once, after some that are like those to come."""
+    largest = max(len(job.payload) for job in jobs)
+    return max(min(_PAGE_BYTES // max(largest, 1), _LAST_PAGE), 1)

@@ -8,6 +8,7 @@ import pytest
 import pytest_asyncio
 
 from jobqueue.domain.lease import LeasedJob
+from jobqueue.domain.limits import MIB
 from jobqueue.domain.worker import WorkerCommand
 from jobqueue.errors import NotFound, Unavailable
 from jobqueue.testing import FakeWorker
@@ -37,6 +38,21 @@ async def test_no_more_jobs_are_sent_than_the_worker_has_room_for(facade: Facade
         (fourth,) = await worker.take()
         assert await worker.nothing_within(0.3)
         assert fourth.lease not in {job.lease for job in jobs}
+
+
+async def test_large_jobs_are_claimed_a_few_at_a_time_however_much_room_there_is(
+    facade: Facade, conn: asyncpg.Connection
+) -> None:
+    for _ in range(12):
+        await facade.submit(payload=bytes(MIB))
+    async with fake(facade, concurrency=10_000) as worker:
+        jobs = await worker.take(12)
+        assert {len(job.payload) for job in jobs} == {MIB}
+    largest = await conn.fetchval(
+        "SELECT max(n) FROM (SELECT count(*) AS n FROM jobqueue.job_events"
+        " WHERE reason = 'CLAIMED' GROUP BY xmin::text) claims"
+    )
+    assert largest == 4
 
 
 async def test_room_that_another_server_hears_of_is_found(facade: Facade, database: str) -> None:
