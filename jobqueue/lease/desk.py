@@ -188,7 +188,7 @@ class Desk:
         await self._errands.finish()
 
     async def _open(self, worker: int, held: Sequence[Lease]) -> Outlet:
-        serving = await retrying(lambda: workers.get_worker(self._pool, worker))
+        serving = await retrying(lambda: workers.open_stream(self._pool, worker))
         if serving is None:
             raise NotFound("worker", str(worker), at="session")
         listed = await self._listed(worker)

@@ -14,7 +14,7 @@ from jobqueue.lease.signals import LEASES_ACQUIRED
 from jobqueue.store.faults import translated
 from jobqueue.store.leases import look_up_leases
 from jobqueue.store.pool import Pool
-from jobqueue.store.workers import Serving
+from jobqueue.store.workers import Serving, is_newest_stream
 
 FIRST_IDLE_S, LAST_IDLE_S = 0.05, 2.5
 """An outlet that finds nothing asks again after 50 ms, doubling to 2.5 s."""
@@ -33,6 +33,8 @@ class Outlet:
 
     ``outstanding`` is what was sent and not heard of since. A job is on its way until the next one
     is asked for; what was claimed and never got so far is released when the stream is closed.
+    One that another stream of the worker has replaced, on whatever server, ends with the next job
+    it would send: nobody may be left at its other end.
     """
 
     def __init__(  # noqa: PLR0913 - all of it is the desk's
@@ -50,6 +52,7 @@ class Outlet:
         """``turnstile`` bounds how many outlets claim at once; ``release`` hands leases back."""
         self._pool = pool
         self._worker = worker
+        self._stream = serving.stream
         self._room = serving.room
         self._claimer = Claimer(serving.queues, ProbePlan(serving.types), lease_s)
         self._outstanding = set(outstanding)
@@ -118,7 +121,14 @@ class Outlet:
                 # A statement that hangs must not hold the turnstile for ever.
                 async with asyncio.timeout(self._lease_s / 4):
                     jobs = await self._claimer.claim(connection, self._worker, n, running=False)
+                    replaced = bool(jobs) and not await is_newest_stream(
+                        connection, self._worker, self._stream
+                    )
         count_jobs(LEASES_ACQUIRED, jobs)
+        if replaced:
+            self.end()
+            self._give_back(jobs)
+            return []
         return jobs
 
     def _give_back(self, jobs: Sequence[LeasedJob]) -> None:

@@ -25,24 +25,10 @@ from jobqueue.domain.outcome import (
 )
 from jobqueue.domain.state import Reason
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
-from jobqueue.errors import FieldViolation, InvalidArgument
+from jobqueue.errors import FieldViolation
 from jobqueue.lease.desk import Beat
 from jobqueue.rpc.times import duration, read_instant, read_seconds
 from jobqueue.v1 import worker_service_pb2 as pb
-
-_HIGHEST_WORKER = 2**31 - 1
-
-
-def read_session(text: str) -> int:
-    """Return a worker's number. Raises InvalidArgument unless ``session_name`` made it."""
-    if text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= _HIGHEST_WORKER:  # noqa: PLR2004 - digits of the highest
-        return int(text)
-    raise InvalidArgument([FieldViolation("session", "is not one that Register answered")])
-
-
-def session_name(worker: int) -> str:
-    """Return the opaque name of a registered worker."""
-    return str(worker)
 
 
 def read_facts(request: pb.RegisterRequest) -> WorkerFacts:

@@ -17,11 +17,10 @@ from jobqueue.rpc.convert_worker import (
     read_leases,
     read_progress,
     read_results,
-    read_session,
     report_message,
-    session_name,
     start_message,
 )
+from jobqueue.rpc.sessions import Sessions
 from jobqueue.rpc.times import duration
 from jobqueue.v1 import worker_service_pb2 as pb
 from jobqueue.v1.worker_service_pb2_grpc import WorkerServiceServicer
@@ -43,8 +42,9 @@ class WorkerTimes:
 class WorkerService(WorkerServiceServicer):
     """Reads a request, asks the desk, writes the answer. Errors pass to the guard."""
 
-    def __init__(self, desk: Desk, times: WorkerTimes, limits: Limits) -> None:
+    def __init__(self, desk: Desk, sessions: Sessions, times: WorkerTimes, limits: Limits) -> None:
         self._desk = desk
+        self._sessions = sessions
         self._times = times
         self._limits = limits
 
@@ -54,7 +54,7 @@ class WorkerService(WorkerServiceServicer):
         check(worker_faults(facts, self._limits))
         worker = await self._desk.register(facts)
         return pb.RegisterResponse(
-            session=session_name(worker),
+            session=self._sessions.name(worker),
             lease_duration=duration(self._times.lease_s),
             renew_interval=duration(self._times.renew_interval_s),
             heartbeat_interval=duration(self._times.heartbeat_interval_s),
@@ -68,7 +68,7 @@ class WorkerService(WorkerServiceServicer):
         self, request: pb.StreamJobsRequest, context: Context
     ) -> AsyncGenerator[pb.StreamJobsResponse, None]:
         """Send jobs as they come and as the worker has room."""
-        worker = read_session(request.session)
+        worker = self._sessions.read(request.session)
         held = read_leases("held", request.held)
         # The first answer is the headers: the worker then knows that it is being served.
         await context.send_initial_metadata(())
@@ -80,7 +80,7 @@ class WorkerService(WorkerServiceServicer):
         self, request: pb.StartJobsRequest, context: Context
     ) -> pb.StartJobsResponse:
         """Start jobs that were sent."""
-        worker = read_session(request.session)
+        worker = self._sessions.read(request.session)
         leases = read_leases("leases", request.leases)
         answers = await self._desk.start(worker, leases)
         return pb.StartJobsResponse(starts=[start_message(a.lease, a.state) for a in answers])
@@ -90,7 +90,7 @@ class WorkerService(WorkerServiceServicer):
     ) -> pb.HeartbeatResponse:
         """Beat, renew, and tell."""
         pulse = await self._desk.heartbeat(
-            read_session(request.session),
+            self._sessions.read(request.session),
             read_beat(request),
             read_leases("leases", request.leases),
             read_leases("watched", request.watched),
@@ -101,7 +101,7 @@ class WorkerService(WorkerServiceServicer):
         self, request: pb.ReportResultsRequest, context: Context
     ) -> pb.ReportResultsResponse:
         """Record what came of jobs."""
-        worker = read_session(request.session)
+        worker = self._sessions.read(request.session)
         verdicts = await self._desk.settle(worker, read_results(request.results, self._limits))
         return pb.ReportResultsResponse(
             reports=[report_message(lease, verdict) for lease, verdict in verdicts.items()]
@@ -111,7 +111,7 @@ class WorkerService(WorkerServiceServicer):
         self, request: pb.ReportProgressRequest, context: Context
     ) -> pb.ReportProgressResponse:
         """Keep how far jobs are."""
-        worker = read_session(request.session)
+        worker = self._sessions.read(request.session)
         progress = read_progress(request.progress, self._limits)
         lost = await self._desk.note_progress(worker, progress)
         return pb.ReportProgressResponse(lost=map(str, lost))
@@ -120,16 +120,16 @@ class WorkerService(WorkerServiceServicer):
         self, request: pb.ReleaseJobsRequest, context: Context
     ) -> pb.ReleaseJobsResponse:
         """Hand jobs back."""
+        worker = self._sessions.read(request.session)
         leases = read_leases("leases", request.leases)
         held = read_leases("held", request.held)
-        released = await self._desk.release(
-            read_session(request.session), leases, strays_but=held if request.strays else None
-        )
+        strays_but = held if request.strays else None
+        released = await self._desk.release(worker, leases, strays_but=strays_but)
         return pb.ReleaseJobsResponse(released=released)
 
     async def Deregister(
         self, request: pb.DeregisterRequest, context: Context
     ) -> pb.DeregisterResponse:
         """Forget a worker."""
-        await self._desk.deregister(read_session(request.session))
+        await self._desk.deregister(self._sessions.read(request.session))
         return pb.DeregisterResponse()

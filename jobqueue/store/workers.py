@@ -10,7 +10,9 @@ from jobqueue.store.statements import statement
 _REGISTER = statement("register_worker")
 _BEAT = statement("beat_worker")
 _DEREGISTER = statement("deregister_worker")
-_GET = statement("get_worker")
+_OPEN_STREAM = statement("open_stream")
+_NEWEST_STREAM = statement("get_newest_stream")
+_SESSION_KEY = statement("get_session_key")
 _LIST = statement("list_workers")
 _COMMAND = statement("command_worker")
 _MARK_OFFLINE = statement("mark_offline_workers")
@@ -20,8 +22,9 @@ _PRUNE_NAMES = statement("prune_worker_names")
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What a registered worker serves; ``room`` is how many jobs it may hold at once."""
+    """What one stream serves; ``room`` is how many jobs its worker may hold at once."""
 
+    stream: int
     queues: tuple[str, ...]
     types: frozenset[str]
     room: int
@@ -44,13 +47,25 @@ async def register_worker(db: Db, facts: WorkerFacts) -> int:
     return number
 
 
-async def get_worker(db: Db, worker: int) -> Serving | None:
-    """Return what a worker serves, None when it is not registered."""
-    row = await db.fetchrow(_GET, worker)
+async def open_stream(db: Db, worker: int) -> Serving | None:
+    """Begin to stream jobs to a worker; None when it is not registered."""
+    row = await db.fetchrow(_OPEN_STREAM, worker)
     if row is None:
         return None
     room = row["concurrency"] + row["prefetch"]
-    return Serving(tuple(row["queues"]), frozenset(row["types"]), room)
+    return Serving(row["stream"], tuple(row["queues"]), frozenset(row["types"]), room)
+
+
+async def is_newest_stream(db: Db, worker: int, stream: int) -> bool:
+    """Tell whether no other stream was opened since; False also when the worker is gone."""
+    newest: int | None = await db.fetchval(_NEWEST_STREAM, worker)
+    return newest == stream
+
+
+async def get_session_key(db: Db) -> bytes:
+    """Return what servers sign the sessions of remote workers with."""
+    key: bytes = await db.fetchval(_SESSION_KEY)
+    return key
 
 
 async def beat_worker(

@@ -17,6 +17,10 @@ class Workers:
         """Return all registered workers by id."""
         return await retrying(lambda: store.list_workers(self._pool))
 
+    async def session_key(self) -> bytes:
+        """Return what the sessions of remote workers are signed with; for servers only."""
+        return await retrying(lambda: store.get_session_key(self._pool))
+
     async def drain(self, worker_id: str) -> None:
         """Let a worker finish what it runs and claim nothing more. Raises NotFound."""
         await self._command(worker_id, WorkerCommand.DRAIN)

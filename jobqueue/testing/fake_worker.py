@@ -14,7 +14,7 @@ from typing import Self
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.outcome import Completed, Failed, Outcome
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
-from jobqueue.errors import FailedPrecondition
+from jobqueue.errors import FailedPrecondition, Unavailable
 from jobqueue.remote import messages
 from jobqueue.remote.link import Link
 from jobqueue.runtime.service import Service
@@ -256,6 +256,9 @@ class FakeWorker:
         self._next = None
         try:
             return reading.result()
+        except StopAsyncIteration as end:
+            self._jobs = None
+            raise Unavailable("the server ended the stream of jobs") from end
         except BaseException:
             self._jobs = None
             raise

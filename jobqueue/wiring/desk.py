@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from jobqueue.config.model import Settings
 from jobqueue.domain.limits import Limits
 from jobqueue.lease.desk import Desk
+from jobqueue.rpc.sessions import Sessions
 from jobqueue.rpc.worker_service import WorkerService, WorkerTimes
 from jobqueue.runtime.service import Service
 from jobqueue.store.pool import Pool
@@ -20,6 +21,7 @@ class RemoteDoor:
         dsn: str,
         pool: Pool,
         limits: Limits,
+        session_key: bytes,
         announce: Callable[[Iterable[str]], None],
     ) -> None:
         """``announce`` gets the queues with jobs that were handed back; it must not block."""
@@ -29,7 +31,7 @@ class RemoteDoor:
             claimers=settings.db.pool_size,
             announce=announce,
         )
-        self.service = WorkerService(self._desk, _times(settings), limits)
+        self.service = WorkerService(self._desk, Sessions(session_key), _times(settings), limits)
         self.loops = _listener(settings, dsn, self._desk)
 
     async def close(self) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from jobqueue.config.model import Settings
 from jobqueue.domain.backoff import RetryPolicy
@@ -77,7 +77,8 @@ class Server:
         )
         try:
             cluster = await System(pool).identity()
-            base = _Base(self._settings, self._dsn, pool, cluster, self._door, self._traces)
+            key = await Workers(pool).session_key()
+            base = _Base(self._settings, self._dsn, pool, cluster, key, self._door, self._traces)
             self._parts = _Parts(base)
             return await self._parts.start()
         except BaseException:
@@ -116,6 +117,7 @@ class _Base:
     dsn: str
     pool: Pool
     cluster: str
+    session_key: bytes = field(repr=False)
     door: Doorkeeping
     traces: ServerTraces
 
@@ -133,7 +135,7 @@ class _Parts:
         self._coordination = Coordination(settings.redis, base.cluster)
         duties = _duties(settings, pool, self._coordination)
         self._events = EventRelay(settings, pool)
-        self._remote = RemoteDoor(settings, dsn, pool, limits, announcer.announce)
+        self._remote = RemoteDoor(settings, dsn, pool, limits, base.session_key, announcer.announce)
         self._loops = Group(
             [
                 announcer,

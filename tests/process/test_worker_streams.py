@@ -103,6 +103,26 @@ async def test_a_new_stream_takes_over_and_finds_what_the_old_one_lost(facade: F
             await worker.vanish()
 
 
+async def test_a_stream_that_was_replaced_on_another_server_sends_nothing_more(
+    facade: Facade, database: str, conn: asyncpg.Connection
+) -> None:
+    async with serving(database, **TIMES) as other, fake(facade) as worker:
+        assert await worker.nothing_within(0.1)  # open and idle, as one whose other end is gone
+        async with FakeWorker(f"127.0.0.1:{other.port}", worker_id="w-1") as again:
+            assert await again.nothing_within(0.1)
+            await facade.submit()
+            job = await started(again)
+            await again.keep_alive()
+            second = await facade.submit()  # there is no room for it but on the old stream
+            with pytest.raises(Unavailable, match="ended the stream"):
+                await worker.take()
+            assert (await facade.becomes(second, "PENDING")).attempt == 0
+            assert await again.done(job)
+            assert str((await one(again)).job_id) == second
+            await again.vanish()
+    assert await facade.workers() == []
+
+
 async def test_a_worker_that_deregisters_hands_back_what_it_did_not_start(
     facade: Facade, conn: asyncpg.Connection
 ) -> None:

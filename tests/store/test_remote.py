@@ -7,17 +7,38 @@ from jobqueue.domain.lease import Lease
 from jobqueue.store.jobs import get_job
 from jobqueue.store.leases import look_up_leases, note_progress
 from jobqueue.store.pool import Connection
-from jobqueue.store.workers import Serving, deregister_worker, get_worker, register_worker
+from jobqueue.store.workers import (
+    Serving,
+    deregister_worker,
+    get_session_key,
+    is_newest_stream,
+    open_stream,
+    register_worker,
+)
 from tests.store.conftest import Connect
 from tests.support.store import WORKER, add_queue, claim, submit
 from tests.support.workers import facts
 
 
-async def test_a_registered_workers_room_is_what_it_runs_and_holds_ready(db: Connection) -> None:
+async def test_a_stream_has_room_for_what_its_worker_runs_and_holds_ready(db: Connection) -> None:
     number = await register_worker(db, replace(facts("w-1", concurrency=4), prefetch=3))
-    assert await get_worker(db, number) == Serving(("q",), frozenset({"t"}), 7)
+    assert await open_stream(db, number) == Serving(1, ("q",), frozenset({"t"}), 7)
     await deregister_worker(db, number)
-    assert await get_worker(db, number) is None
+    assert await open_stream(db, number) is None
+
+
+async def test_only_the_last_stream_of_a_registered_worker_is_the_newest(db: Connection) -> None:
+    number = await register_worker(db, facts("w-1"))
+    streams = [serving.stream for _ in range(2) if (serving := await open_stream(db, number))]
+    assert [await is_newest_stream(db, number, each) for each in streams] == [False, True]
+    await deregister_worker(db, number)
+    assert not await is_newest_stream(db, number, streams[-1])
+
+
+async def test_sessions_are_signed_with_a_long_key_that_stays(db: Connection) -> None:
+    key = await get_session_key(db)
+    assert len(key) == 32
+    assert await get_session_key(db) == key
 
 
 async def test_only_leases_of_that_worker_and_token_are_found(db: Connection) -> None:

@@ -138,6 +138,7 @@ CREATE TABLE jobqueue.workers (
     types        text[] NOT NULL,
     concurrency  int NOT NULL,
     prefetch     int NOT NULL DEFAULT 0,
+    streams      int NOT NULL DEFAULT 0,  -- of jobs, opened so far: the newest is served, no other
     mode         text NOT NULL,
     version      text NOT NULL,
     status       text NOT NULL DEFAULT 'ACTIVE' CHECK (status IN ('ACTIVE', 'DRAINING', 'OFFLINE')),
@@ -146,6 +147,13 @@ CREATE TABLE jobqueue.workers (
     last_beat_at timestamptz NOT NULL DEFAULT clock_timestamp(),
     clock_skew_ms bigint  -- its clock minus ours at that beat; shown, never reckoned with
 ) WITH (fillfactor = 50);
+
+-- What servers sign the sessions of remote workers with, so that none can be guessed. One row.
+CREATE TABLE jobqueue.session_key (
+    only_row bool PRIMARY KEY DEFAULT true CHECK (only_row),
+    key      bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid())
+);
+INSERT INTO jobqueue.session_key DEFAULT VALUES;
 
 CREATE TABLE jobqueue.idempotency_keys (
     tenant       text COLLATE "C" NOT NULL,

@@ -115,13 +115,6 @@ def test_a_lease_that_no_database_holds_is_refused() -> None:
     assert Lease.parse(str(LEASE)) == LEASE
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "1 ", "²", str(2**31)])
-def test_a_session_that_nobody_was_given_is_refused(text: str) -> None:
-    with pytest.raises(InvalidArgument) as caught:
-        server.read_session(text)
-    assert bad_fields(caught) == ["session"]
-
-
 def test_more_leases_than_a_worker_can_hold_are_refused() -> None:
     with pytest.raises(InvalidArgument) as caught:
         server.read_leases("held", ["1-1"] * 20_001)
