@@ -137,12 +137,13 @@ def _dry_run(flags: Flags) -> None:
     loaded = _load(flags)
     for line in loaded.warnings:
         click.echo(f"warning: {line}", err=True)
-    for key, value in describe(loaded.settings).items():
-        click.echo(f"{key} = {value}")
     try:
+        # Before they are shown: what hides secrets goes by names, which may be wrong until here.
         lines = check_settings(loaded.settings)
     except SettingsError as error:
         refuse(_PROGRAM, error)
+    for key, value in describe(loaded.settings).items():
+        click.echo(f"{key} = {value}")
     found = _run(check_services(loaded.settings, flags.choice()))
     lines += [f"{checked.service}: {checked.line}" for checked in found if not checked.error]
     click.echo("\n".join(lines))

@@ -24,7 +24,11 @@ def _shown(key: str, value: object) -> str:
         case tuple():
             text = ",".join(map(str, value))
         case Mapping():
-            text = "; ".join(f"{kind}: {' '.join(argv)}" for kind, argv in value.items())
+            text = "; ".join(f"{name}: {_item(each)}" for name, each in value.items())
         case _:
             text = "" if value is None else str(value)
     return text or "-"
+
+
+def _item(value: object) -> str:
+    return " ".join(value) if isinstance(value, tuple) else str(value)

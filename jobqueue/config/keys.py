@@ -5,6 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from jobqueue.config.api_keys import ApiKeys
+from jobqueue.config.kafka_options import KafkaOptions
 from jobqueue.config.model import RULE, Settings
 from jobqueue.config.rules import Rule, SecretText
 
@@ -32,8 +33,9 @@ VARIABLES: Mapping[str, str] = {variable_of(key): key for key in RULES}
 SECTIONS = frozenset(key[:end] for key in RULES for end, char in enumerate(key) if char == ".")
 """Every prefix that is not a setting itself, such as `kafka` and `kafka.sasl`."""
 
-SECRETS = frozenset(key for key, rule in RULES.items() if isinstance(rule, SecretText | ApiKeys))
-"""Keys whose values are never shown."""
+_SECRETIVE = SecretText | ApiKeys | KafkaOptions
+SECRETS = frozenset(key for key, rule in RULES.items() if isinstance(rule, _SECRETIVE))
+"""Keys whose values are, or may hold, what is never shown."""
 
 
 def value_of(settings: Settings, key: str) -> object:

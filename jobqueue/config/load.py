@@ -7,6 +7,7 @@ from typing import Any
 
 from jobqueue.config.check import contradictions, doubts
 from jobqueue.config.dsn import has_password
+from jobqueue.config.kafka_options import names_secret
 from jobqueue.config.keys import RULES, SECRETS
 from jobqueue.config.model import RULE, Settings
 from jobqueue.config.sources import Findings, Given, Source, collect
@@ -86,7 +87,9 @@ def _judge_secrets(given: Mapping[str, Given], env: Mapping[str, str], findings:
 
 
 def _is_secret(key: str, raw: object) -> bool:
-    """A database URL is one only when it carries a password."""
+    """A database URL is one only when it carries a password, Kafka's options when they do."""
+    if key == "kafka.options":
+        return names_secret(raw)
     if key != "db.url" or not isinstance(raw, str):
         return True
     try:

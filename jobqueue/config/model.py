@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from jobqueue.config.api_keys import ApiKey, ApiKeys
+from jobqueue.config.kafka_options import KafkaOptions, Options
 from jobqueue.config.rules import (
     Address,
     Choice,
@@ -48,6 +49,10 @@ def _made(factory: Callable[[], T], rule: Rule[T]) -> T:
 
 def _section(factory: Callable[[], T]) -> T:
     return field(default_factory=factory)
+
+
+def _no_options() -> Options:
+    return MappingProxyType({})
 
 
 def _no_commands() -> Mapping[str, tuple[str, ...]]:
@@ -139,6 +144,7 @@ class KafkaSettings:
     )
     sasl: SaslSettings = _section(SaslSettings)
     producer: ProducerSettings = _section(ProducerSettings)
+    options: Options = _made(_no_options, KafkaOptions())
 
 
 @dataclass(frozen=True, slots=True)

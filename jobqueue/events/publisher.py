@@ -6,14 +6,15 @@ memory holds one page of events whatever Kafka does.
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from jobqueue.config.model import KafkaSettings
-from jobqueue.errors import Unavailable
+from jobqueue.config.secret import MASK, Secret
+from jobqueue.errors import Fault, SettingsError, Unavailable
 from jobqueue.events.encode import Record
 
 DELIVERY_S = 10.0
@@ -42,22 +43,45 @@ class Failure:
 
 
 @dataclass(slots=True)
-class _Wave:
-    """Records under way together, and their reports."""
+class _Flight:
+    """Records under way together, by their place, and their reports."""
 
-    left: int
+    records: Mapping[int, Record]
+    left: int = 0
     failures: dict[int, Failure] = field(default_factory=dict)
+    _reported: list[int] = field(default_factory=list)
 
     def reporter(self, index: int) -> Callable[[KafkaError | None, Message], None]:
         def report(error: KafkaError | None, _message: Message) -> None:
             self.ended(index, error)
+            if error is not None:
+                self._reported.append(index)
 
+        self.left += 1
         return report
 
     def ended(self, index: int, error: KafkaError | None) -> None:
         self.left -= 1
         if error is not None:
             self.failures[index] = Failure(error.str(), error.code() in _REFUSED)
+
+    @property
+    def refused(self) -> bool:
+        """Tell whether a record was refused for good, maybe for what another one holds."""
+        return any(failure.refused for failure in self.failures.values())
+
+    @property
+    def spoiled(self) -> bool:
+        """Tell whether a report was bad: an idempotent producer's numbering may be broken then."""
+        return bool(self._reported)
+
+    def in_doubt(self) -> list[dict[int, Record]]:
+        """Return, in two parts, those that may have failed only for the company they were in."""
+        if len(self.records) == 1 or not self.refused:
+            return []
+        found, half = sorted(self._reported), (len(self._reported) + 1) // 2
+        parts = (found[:half], found[half:])
+        return [{index: self.records[index] for index in part} for part in parts if part]
 
 
 class Publisher:
@@ -74,18 +98,22 @@ class Publisher:
     async def publish(self, records: Sequence[Record]) -> dict[int, Failure]:
         """Send records together, at most ``MAX_IN_FLIGHT``, and wait for all their reports.
 
-        Returns the failures by their place in ``records``. Takes at most about ``DELIVERY_S``.
+        Returns the failures by their place in ``records``. A broker refuses a whole batch for one
+        of its records or for their sum, and others fail in its wake, so these are sent again in
+        ever smaller parts: one is ``refused`` only when it was alone. Takes at most about
+        ``DELIVERY_S``, and the time of an answer for each part.
         """
-        producer = self._producer or self._open()
         self.last_error = ""
-        wave = _Wave(len(records))
-        for index, each in enumerate(records):
-            self._send(producer, wave, index, each)
-        self.most_in_flight = max(self.most_in_flight, len(producer))
-        while wave.left:
-            await asyncio.to_thread(producer.poll, _POLL_S)
-        self._drop_when_fatal(producer, wave)
-        return wave.failures
+        flight = await self._fly(dict(enumerate(records)))
+        failures, parts = flight.failures, flight.in_doubt()
+        while parts:
+            part = parts.pop(0)
+            flight = await self._fly(part)
+            failures = {i: why for i, why in failures.items() if i not in part} | flight.failures
+            if flight.failures and not flight.refused:
+                break  # Kafka is away
+            parts = flight.in_doubt() + parts
+        return failures
 
     def abandon(self) -> None:
         """Forget what is under way; reports of it are heard no more."""
@@ -94,41 +122,44 @@ class Publisher:
             producer.purge()
 
     def _open(self) -> Producer:
-        logger = logging.getLogger(__name__)
-        try:
-            self._producer = Producer(self._options | {"error_cb": self._note}, logger=logger)
-        except KafkaException as error:
-            raise Unavailable(f"Kafka: {error.args[0].str()}", reason="KAFKA_SETTINGS") from error
+        self._producer = _made(self._options | {"error_cb": self._note})
         return self._producer
 
-    def _send(self, producer: Producer, wave: _Wave, index: int, each: Record) -> None:
+    async def _fly(self, records: Mapping[int, Record]) -> _Flight:
+        producer = self._producer or self._open()
+        flight = _Flight(records)
+        for index, each in records.items():
+            self._send(producer, flight, index, each)
+        self.most_in_flight = max(self.most_in_flight, len(producer))
+        while flight.left:
+            await asyncio.to_thread(producer.poll, _POLL_S)
+        if flight.spoiled and self._producer is producer:
+            self.abandon()
+        return flight
+
+    def _send(self, producer: Producer, flight: _Flight, index: int, each: Record) -> None:
         try:
             producer.produce(
                 self.topic,
                 each.value,
                 each.key,
                 headers=each.headers,
-                on_delivery=wave.reporter(index),
+                on_delivery=flight.reporter(index),
             )
         except KafkaException as error:
-            wave.ended(index, error.args[0])
+            flight.ended(index, error.args[0])
         except BufferError as error:
             raise Unavailable("the producer's queue is full", reason="KAFKA_BUSY") from error
 
     def _note(self, error: KafkaError) -> None:
-        self.last_error = error.str()
-
-    def _drop_when_fatal(self, producer: Producer, wave: _Wave) -> None:
-        """An idempotent producer whose numbering is broken never sends again."""
-        lost = any(not failure.refused for failure in wave.failures.values())
-        if lost and self._producer is producer:
-            self.abandon()
+        # That all brokers are down follows from causes that were told before.
+        if not self.last_error or error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
+            self.last_error = error.str()
 
 
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:
-    """Return the settings of the vendor's producer."""
-    options: dict[str, Any] = {
-        **connection_options(settings),
+    """Return the settings of the vendor's producer; ``kafka.options`` win over what we prefer."""
+    preferred = {
         "acks": settings.producer.acks,
         "enable.idempotence": settings.producer.acks == "all",
         "compression.type": settings.producer.compression,
@@ -137,7 +168,7 @@ def producer_options(settings: KafkaSettings) -> dict[str, Any]:
         "message.timeout.ms": int(DELIVERY_S * 1000),
         "queue.buffering.max.messages": MAX_IN_FLIGHT + 1,
     }
-    return options
+    return {**preferred, **connection_options(settings)}
 
 
 def connection_options(settings: KafkaSettings) -> dict[str, Any]:
@@ -158,7 +189,39 @@ def connection_options(settings: KafkaSettings) -> dict[str, Any]:
     if login.username and login.password:
         options["sasl.username"] = login.username
         options["sasl.password"] = login.password.reveal()
-    return options
+    return options | {name: _plain(value) for name, value in settings.options.items()}
+
+
+def check_options(settings: KafkaSettings) -> None:
+    """Let the library judge its settings; reach for nobody.
+
+    Raises SettingsError for a name or value that it does not know, and for certificates and keys
+    that it cannot load.
+    """
+    options = producer_options(settings)
+    del options["bootstrap.servers"]
+    try:
+        Producer(options, logger=logging.getLogger(__name__))
+    except KafkaException as error:
+        text = error.args[0].str()
+        for value in settings.options.values():
+            if isinstance(value, Secret):
+                text = text.replace(value.reveal(), MASK)
+        named = any(name in text for name in settings.options)
+        # `from None`: the cause may print what was given.
+        raise SettingsError([Fault("kafka.options" if named else "kafka", text)]) from None
+
+
+def _made(options: dict[str, Any]) -> Producer:
+    """Return a producer. Raises Unavailable: certificates were there when the server started."""
+    try:
+        return Producer(options, logger=logging.getLogger(__name__))
+    except KafkaException as error:
+        raise Unavailable(f"Kafka: {error.args[0].str()}", reason="KAFKA_SETTINGS") from error
+
+
+def _plain(value: str | Secret) -> str:
+    return value.reveal() if isinstance(value, Secret) else value
 
 
 async def check_kafka(settings: KafkaSettings, timeout_s: float = 5.0) -> str:
@@ -169,10 +232,11 @@ async def check_kafka(settings: KafkaSettings, timeout_s: float = 5.0) -> str:
 def _look(settings: KafkaSettings, timeout_s: float) -> str:
     causes: list[str] = []
     options = connection_options(settings) | {"error_cb": lambda error: causes.append(error.str())}
+    producer = _made(options)
     try:
-        producer = Producer(options, logger=logging.getLogger(__name__))
         found = producer.list_topics(settings.topic, timeout_s)
     except KafkaException as error:
+        producer.poll(0)  # only this lets the library tell its causes
         cause = causes[0] if causes else error.args[0].str()
         raise Unavailable(f"Kafka: {cause}", reason="KAFKA_UNAVAILABLE") from error
     topic = found.topics[settings.topic]

@@ -10,7 +10,7 @@ from jobqueue.config.model import Settings
 from jobqueue.coordination.redis_lock import check_redis
 from jobqueue.embedded.facts import read_dsn, read_facts
 from jobqueue.errors import Fault, JobQueueError, SettingsError
-from jobqueue.events.publisher import check_kafka
+from jobqueue.events.publisher import check_kafka, check_options
 from jobqueue.runtime.log import get_logger
 from jobqueue.runtime.ports import check_port
 from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
@@ -91,6 +91,8 @@ async def migrate_only(
 
 def check_settings(settings: Settings) -> list[str]:
     """Return a line for each feature that may be on or off. Raises SettingsError."""
+    if settings.kafka.brokers:
+        check_options(settings.kafka)
     return [*Doorkeeping(settings).lines(), traces_line(settings), *unused_features(settings)]
 
 

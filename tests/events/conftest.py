@@ -7,7 +7,8 @@ import pytest
 import pytest_asyncio
 
 from jobqueue.store.pool import Pool, create_pool
-from tests.support.kafka import Broker, Listener, Way, running_broker
+from tests.support.kafka import Broker, Listener, running_broker
+from tests.support.kafka_way import Way
 
 _numbers = count(1)
 

@@ -25,7 +25,8 @@ from jobqueue.store.events import (
     take_cursor,
 )
 from jobqueue.store.pool import Pool
-from tests.support.kafka import Listener, Way
+from tests.support.kafka import Listener
+from tests.support.kafka_way import Way
 from tests.support.relays import all_arrive, relay, relaying, run_jobs
 from tests.support.store import add_queue, claim, settle, submit
 from tests.support.waiting import eventually
@@ -85,7 +86,7 @@ async def test_kafka_away_at_the_start_only_delays(
 async def test_a_relay_that_dies_in_the_middle_of_a_batch_is_replaced(
     pool: Pool, way: Way, topic: str, listener: Listener
 ) -> None:
-    first = relay(pool, way, topic, **{"linger.ms": 500})
+    first = relay(pool, way.settings(topic), **{"linger.ms": 500})
     await first.start()
     await add_queue(pool)
     await run_jobs(pool, 300)
@@ -126,7 +127,7 @@ async def test_of_two_relays_one_publishes_and_each_takes_over_from_the_other(
 
 
 async def test_a_lost_lease_moves_nothing(pool: Pool, way: Way, topic: str) -> None:
-    await relay(pool, way, topic).setup()
+    await relay(pool, way.settings(topic)).setup()
     old = await take_cursor(pool, CURSOR, "old", 60.0)
     assert old is not None
     assert await take_cursor(pool, CURSOR, "new", 60.0) is None

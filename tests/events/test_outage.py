@@ -5,7 +5,8 @@ import pytest
 
 from jobqueue.store.pool import Pool
 from tests.support.facade import serving
-from tests.support.kafka import Listener, Way
+from tests.support.kafka import Listener
+from tests.support.kafka_way import Way
 from tests.support.relays import EVENTS_PER_JOB, all_arrive, run_jobs
 from tests.support.store import add_queue
 from tests.support.waiting import eventually

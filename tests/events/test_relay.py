@@ -6,7 +6,8 @@ import asyncpg
 
 from jobqueue.store.jobs import delete_job
 from jobqueue.store.pool import Pool
-from tests.support.kafka import Listener, Way
+from tests.support.kafka import Listener
+from tests.support.kafka_way import Way
 from tests.support.relays import EVENTS_PER_JOB, all_arrive, relaying, run_jobs
 from tests.support.store import add_queue, spec, store, submit
 

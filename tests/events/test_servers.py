@@ -1,21 +1,19 @@
 """Real servers: one takes over from another that is stopped for longer than its lease."""
 
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from jobqueue.store.pool import Pool
-from tests.support.kafka import Listener, Way
-from tests.support.programs import ServerProgram, environment
+from tests.support.kafka import Listener
+from tests.support.kafka_way import Way
+from tests.support.programs import ServerProgram, dry_run
 from tests.support.redis import free_port
 from tests.support.relays import all_arrive, run_jobs
 from tests.support.store import add_queue
 from tests.support.waiting import eventually
 
-DRY_RUN = (str(Path(sys.executable).parent / "jq-server"), "--dry-run")
 HOLDS = "publishing events to Kafka"
 
 
@@ -55,15 +53,13 @@ async def test_a_stopped_server_is_replaced_and_harms_nothing_when_it_comes_back
 
 
 def test_a_dry_run_says_that_kafka_cannot_be_reached_and_ends_with_1(database: str) -> None:
-    env = environment(db_url=database, kafka_brokers=f"127.0.0.1:{free_port()}")
-    told = subprocess.run(DRY_RUN, env=env, capture_output=True, timeout=60, check=False)
+    told = dry_run(db_url=database, kafka_brokers=f"127.0.0.1:{free_port()}")
     assert told.returncode == 1
     assert b"Kafka" in told.stderr
 
 
 def test_a_dry_run_looks_at_the_topic(database: str, way: Way, topic: str) -> None:
     (broker,) = way.settings(topic).brokers
-    env = environment(db_url=database, kafka_brokers=broker, kafka_topic=topic)
-    told = subprocess.run(DRY_RUN, env=env, capture_output=True, timeout=60, check=False)
+    told = dry_run(db_url=database, kafka_brokers=broker, kafka_topic=topic)
     assert told.returncode == 0, told.stderr
     assert f"kafka: 1 brokers, topic {topic}, 3 partitions".encode() in told.stdout

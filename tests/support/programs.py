@@ -101,6 +101,13 @@ class ServerProgram(Program):
         return f"127.0.0.1:{port}"
 
 
+def dry_run(**settings: object) -> subprocess.CompletedProcess[bytes]:
+    """Let `jq-server` check settings, to its end."""
+    argv = [str(_SCRIPTS / "jq-server"), "--dry-run"]
+    env = environment(**settings)
+    return subprocess.run(argv, env=env, capture_output=True, timeout=60, check=False)
+
+
 def ctl_command(*arguments: str) -> list[str]:
     """Return the command line of `jq-ctl`."""
     return [str(_SCRIPTS / "jq-ctl"), *arguments]

@@ -149,4 +149,5 @@ _KINDS = {
     "SecretText": "secret",
     "ApiKeys": "list of secrets",
     "Commands": "mapping",
+    "KafkaOptions": "mapping",
 }

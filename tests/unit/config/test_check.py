@@ -22,7 +22,7 @@ redis.addr=- redis.username=- redis.password=- redis.db=0 redis.tls=false
 redis.connect_timeout_ms=1000 redis.lock_ttl_ms=15000
 kafka.brokers=- kafka.topic=jobqueue.events kafka.security_protocol=- kafka.sasl.mechanism=-
 kafka.sasl.username=- kafka.sasl.password=- kafka.producer.acks=all
-kafka.producer.compression=snappy
+kafka.producer.compression=snappy kafka.options=-
 scheduler.interval_ms=500 scheduler.batch_size=100 scheduler.assignment_timeout_s=60
 scheduler.worker_heartbeat_timeout_s=30 lease.duration_s=30 lease.renew_interval_s=10
 reaper.interval_ms=1000 reaper.batch_size=500 reaper.done_retention_days=7

@@ -1,0 +1,97 @@
+"""A broker that speaks TLS and asks for certificates: reached by `kafka.options` (R-6.1, R-9)."""
+
+import json
+import ssl
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from jobqueue.config.load import load_settings
+from jobqueue.config.model import KafkaSettings
+from jobqueue.errors import Unavailable
+from jobqueue.events.publisher import check_kafka
+from jobqueue.store.pool import Pool
+from tests.support.certificates import Authority, Pair
+from tests.support.kafka import Listener, running_broker
+from tests.support.kafka_way import Way
+from tests.support.programs import dry_run
+from tests.support.relays import all_arrive, relaying_to, run_jobs
+from tests.support.store import add_queue
+
+TOPIC = "events-tls"
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path)
+
+
+@pytest.fixture
+def mine(authority: Authority) -> Pair:
+    return authority.issue("jq-server")
+
+
+def options_of(authority: Authority, pair: Pair | None) -> dict[str, str]:
+    options = {"ssl.ca.location": str(authority.path)}
+    if pair is None:
+        return options
+    own = {"ssl.certificate.location": str(pair.cert), "ssl.key.location": str(pair.key)}
+    return options | own
+
+
+@pytest.fixture
+def secure(authority: Authority, mine: Pair) -> Iterator[tuple[Way, Listener]]:
+    """A way that ends TLS in front of a broker of its own, and one who listens through it."""
+    door = authority.server()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(door.cert, door.key)
+    context.load_verify_locations(authority.path)
+    context.verify_mode = ssl.CERT_REQUIRED
+    own = {"security.protocol": "SSL", **options_of(authority, mine)}
+    with running_broker() as broker:
+        way = Way(broker, context)
+        way.open()
+        broker.create_topic(TOPIC, own)
+        listener = Listener(broker, TOPIC, own)
+        yield way, listener
+        listener.close()
+        way.close()
+
+
+def settings(way: Way, options: dict[str, str]) -> KafkaSettings:
+    env = {"JQ_KAFKA_SECURITY_PROTOCOL": "ssl", "JQ_KAFKA_OPTIONS": json.dumps(options)}
+    given = load_settings(flags={}, env=env, path=None).settings.kafka
+    return replace(given, brokers=way.settings(TOPIC).brokers, topic=TOPIC)
+
+
+async def test_events_arrive_through_tls_with_a_certificate_of_the_server(
+    pool: Pool, secure: tuple[Way, Listener], authority: Authority, mine: Pair
+) -> None:
+    way, listener = secure
+    kafka = settings(way, options_of(authority, mine))
+    async with relaying_to(pool, kafka):
+        await add_queue(pool)
+        await run_jobs(pool, 20)
+        await all_arrive(pool, listener)
+
+
+async def test_without_a_certificate_or_under_another_authority_the_broker_is_not_reached(
+    secure: tuple[Way, Listener], authority: Authority, mine: Pair, tmp_path: Path
+) -> None:
+    way, _ = secure
+    stranger = Authority(tmp_path, "stranger")
+    with pytest.raises(Unavailable):
+        await check_kafka(settings(way, options_of(authority, None)))
+    with pytest.raises(Unavailable, match=r"SSL handshake failed: .*certificate verify failed"):
+        await check_kafka(settings(way, options_of(stranger, mine)))
+    assert "1 brokers" in await check_kafka(settings(way, options_of(authority, mine)))
+
+
+def test_a_dry_run_refuses_an_option_that_does_not_exist_and_shows_no_value(database: str) -> None:
+    options = '{"ssl.key.pasword": "hunter2"}'
+    told = dry_run(db_url=database, kafka_brokers="127.0.0.1:1", kafka_options=options)
+    assert told.returncode == 2
+    assert b'kafka.options: No such configuration property: "ssl.key.pasword"' in told.stderr
+    assert b"hunter2" not in told.stdout + told.stderr

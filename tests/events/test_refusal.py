@@ -1,0 +1,129 @@
+"""An event that Kafka refuses is parked, alone: brokers refuse whole batches (R-6.3)."""
+
+import random
+from collections.abc import Sequence
+from typing import Any, ClassVar
+from uuid import UUID
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+
+from jobqueue.domain.outcome import Failed
+from jobqueue.events import publisher
+from jobqueue.events.signals import EVENTS_PARKED, Parked
+from jobqueue.store.events import list_parked, resend_parked
+from jobqueue.store.pool import Pool
+from tests.support.kafka import Listener
+from tests.support.kafka_way import Way
+from tests.support.relays import all_arrive, recorded_events, relaying, run_jobs
+from tests.support.store import add_queue, claim, settle, submit
+from tests.support.waiting import eventually
+
+LIMIT_BYTES = 4_000
+
+
+def noise(size: int) -> str:
+    """Return text that no compression makes small."""
+    return random.Random(size).randbytes(size // 2).hex()
+
+
+class Picky(Producer):
+    """Reports a whole flush as refused when it holds a record of a certain job."""
+
+    unwanted: ClassVar[UUID]
+    refused: ClassVar[list[int]]
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._held: list[tuple[Sequence[Any], dict[str, Any]]] = []
+
+    def produce(self, *given: Any, **more: Any) -> None:
+        self._held.append((given, more))
+
+    def poll(self, timeout: float = -1) -> int:
+        held, self._held = self._held, []
+        refused = any(str(self.unwanted).encode() in given for given, _ in held)
+        for given, more in held:
+            if refused:
+                more["on_delivery"](KafkaError(KafkaError.INVALID_RECORD, "not that one"), None)
+            else:
+                super().produce(*given, **more)
+        if refused:
+            self.refused.append(len(held))
+        return super().poll(timeout)
+
+
+async def parked_ids(pool: Pool) -> list[int]:
+    return [each.event.event_id for each in await list_parked(pool, after=0, limit=100)]
+
+
+async def test_a_refusing_report_parks_one_event_and_none_of_those_sent_with_it(
+    pool: Pool, way: Way, topic: str, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publisher, "Producer", Picky)
+    await add_queue(pool)
+    async with relaying(pool, way, topic) as first:
+        await first.stop()
+        await submit(pool, 40)
+        await run_jobs(pool, 40)
+        Picky.unwanted = await pool.fetchval("SELECT job_id FROM jobqueue.jobs ORDER BY id LIMIT 1")
+        Picky.refused = []
+        unwanted = sorted(
+            e for e, job, _ in await recorded_events(pool) if job == str(Picky.unwanted)
+        )
+    async with relaying(pool, way, topic):
+        await all_arrive(pool, listener, without=unwanted)
+    assert await parked_ids(pool) == unwanted
+    assert {each.cause for each in await list_parked(pool, after=0, limit=9)} == {"not that one"}
+    assert Picky.refused[0] > 1, "innocent ones were refused with it"
+    assert len(listener.heard) == len(listener.first_deliveries()), "none was sent twice"
+    monkeypatch.undo()
+    assert await resend_parked(pool, None) == len(unwanted)
+    async with relaying(pool, way, topic):
+        await all_arrive(pool, listener)
+        await eventually(lambda: _none_parked(pool), within_s=30)
+
+
+async def _none_parked(pool: Pool) -> bool:
+    return not await parked_ids(pool)
+
+
+async def test_batches_that_are_too_large_for_a_broker_are_sent_in_parts(
+    pool: Pool, way: Way, topic: str, listener: Listener
+) -> None:
+    way.largest_batch = LIMIT_BYTES
+    async with relaying(pool, way, topic):
+        await add_queue(pool)
+        await run_jobs(pool, 300)
+        await all_arrive(pool, listener)
+    assert way.requests_refused > 0, "some batches were too large"
+    assert not await parked_ids(pool)
+    assert len(listener.heard) == len(listener.first_deliveries()), "none was sent twice"
+
+
+async def test_an_event_too_large_for_a_broker_is_parked_and_the_rest_of_its_batch_flows(
+    pool: Pool, way: Way, topic: str, listener: Listener
+) -> None:
+    parked: list[Parked] = []
+    end = EVENTS_PARKED.subscribe(parked.append)
+    way.largest_batch = LIMIT_BYTES
+    async with relaying(pool, way, topic):
+        await add_queue(pool)
+        await submit(pool, 51)
+        large, *small = await claim(pool, 51)
+        await settle(pool, large, Failed(noise(2 * LIMIT_BYTES)))
+        for job in small:
+            await settle(pool, job)
+
+        async def one_is_parked() -> bool:
+            return len(parked) == 1
+
+        await eventually(one_is_parked, within_s=30)
+        await all_arrive(pool, listener, without=[parked[0].event_id])
+    end()
+    (found,) = await list_parked(pool, after=0, limit=10)
+    assert (found.event.type, found.cause) == ("job.failed", "Broker: Message size too large")
+    way.largest_batch = None
+    await resend_parked(pool, [found.event.event_id])
+    async with relaying(pool, way, topic):
+        await all_arrive(pool, listener)
