@@ -45,6 +45,11 @@ def resend(event_ids: Sequence[int], *, everything: bool) -> Call[int]:
     return _call("ResendParkedEvents", request, _count)
 
 
+def disconnect(*, force: bool) -> Call[int]:
+    """Keep events for Kafka no longer; the answer is how many never reach it."""
+    return _call("DisconnectKafka", pb.DisconnectKafkaRequest(force=force), _count)
+
+
 def _call(method: str, request: Message, convert: Callable[[Any], T]) -> Call[T]:
     return Call("EventService", method, request, convert)
 
@@ -62,5 +67,5 @@ def _parked(answer: pb.ListParkedEventsResponse) -> tuple[ParkedEvent, ...]:
     )
 
 
-def _count(answer: pb.ResendParkedEventsResponse) -> int:
+def _count(answer: pb.ResendParkedEventsResponse | pb.DisconnectKafkaResponse) -> int:
     return answer.count

@@ -285,6 +285,14 @@ class Client:
         """Send parked events to Kafka again; return how many. NotFound: none of them is parked."""
         return self._run(event_calls.resend(event_ids, everything=everything), timeout_s)
 
+    def disconnect_kafka(self, *, force: bool = False, timeout_s: float | None = None) -> int:
+        """Keep events for Kafka no longer, for good; return how many never reach it.
+
+        Raises FailedPrecondition while a server publishes, and without ``force`` when events wait
+        or are parked; NotFound when nothing is kept for Kafka.
+        """
+        return self._run(event_calls.disconnect(force=force), timeout_s)
+
     # ------------------------------------------------------------------------------------- sending
 
     def _run(self, call: Call[T], timeout_s: float | None) -> T:

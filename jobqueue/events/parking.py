@@ -1,16 +1,23 @@
-"""Events that Kafka refused for good: shown, and sent again when an operator asks (R-6.3)."""
+"""What operators do about Kafka: see and resend what it refused, end the stream (R-6.3)."""
 
 from collections.abc import Sequence
 
 from jobqueue.domain.event import ParkedEvent
-from jobqueue.errors import NotFound
-from jobqueue.store.events import list_parked, resend_parked
-from jobqueue.store.faults import retrying
+from jobqueue.errors import FailedPrecondition, NotFound
+from jobqueue.events.relay import CURSOR
+from jobqueue.store.events import (
+    count_backlog,
+    list_parked,
+    lock_cursor,
+    remove_cursor,
+    resend_parked,
+)
+from jobqueue.store.faults import retrying, translated
 from jobqueue.store.pool import Pool
 
 
 class Parking:
-    """What operators do with parked events."""
+    """What is kept for Kafka, for operators."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -28,3 +35,30 @@ class Parking:
         if event_ids and not count:
             raise NotFound("event", ", ".join(map(str, event_ids)))
         return count
+
+    async def disconnect(self, *, force: bool) -> int:
+        """Keep nothing for Kafka any more; return how many events never reach it.
+
+        Raises FailedPrecondition while a server publishes, or when events wait or are parked and
+        ``force`` is not given; NotFound when nothing is kept.
+        """
+        with translated():
+            async with self._pool.acquire() as connection, connection.transaction():
+                found = await lock_cursor(connection, CURSOR)
+                if found is None:
+                    raise NotFound("cursor", CURSOR)
+                if found.name is not None:
+                    raise FailedPrecondition(
+                        f"{found.name} publishes: take kafka.brokers from the settings of every"
+                        " server and restart them first",
+                        reason="RELAY_RUNNING",
+                    )
+                backlog = await count_backlog(connection, CURSOR)
+                dropped = backlog.events + backlog.parked
+                if dropped and not force:
+                    raise FailedPrecondition(
+                        f"{dropped} events would never reach Kafka; force it to drop them",
+                        reason="EVENTS_WAIT",
+                    )
+                await remove_cursor(connection, CURSOR)
+        return dropped

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from jobqueue.config.api_keys import Role
 
 _JOBS, _ADMIN = "/jobqueue.v1.JobService/", "/jobqueue.v1.AdminService/"
+_EVENTS = "/jobqueue.v1.EventService/"
 
 _METHODS: Mapping[str, Mapping[Role, tuple[str, ...]]] = {
     _JOBS: {
@@ -35,11 +36,14 @@ _METHODS: Mapping[str, Mapping[Role, tuple[str, ...]]] = {
         ),
         Role.ADMIN: ("CreateQueue", "UpdateQueue", "DeleteQueue"),
     },
+    _EVENTS: {
+        Role.OPERATE: ("TailEvents", "ListParkedEvents", "ResendParkedEvents"),
+        Role.ADMIN: ("DisconnectKafka",),
+    },
 }
 
 _SERVICES: Mapping[str, Role] = {
     "/jobqueue.v1.WorkerService/": Role.WORK,
-    "/jobqueue.v1.EventService/": Role.OPERATE,
     "/grpc.reflection.v1alpha.ServerReflection/": Role.SUBMIT,
 }
 """Services whose methods all need the same role."""

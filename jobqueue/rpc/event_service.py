@@ -57,6 +57,13 @@ class EventService(EventServiceServicer):
         ids = None if request.all else list(request.event_ids)
         return pb.ResendParkedEventsResponse(count=await self._parking.resend(ids))
 
+    async def DisconnectKafka(
+        self, request: pb.DisconnectKafkaRequest, context: Context
+    ) -> pb.DisconnectKafkaResponse:
+        """Keep events for Kafka no longer."""
+        count = await self._parking.disconnect(force=request.force)
+        return pb.DisconnectKafkaResponse(count=count)
+
     def _wanted(self, request: pb.TailEventsRequest) -> Wanted:
         after = request.after_event_id if request.HasField("after_event_id") else None
         if request.queue:

@@ -261,16 +261,22 @@ async def list_clock_skews(db: Connection) -> list[tuple[str, float]]:
 
 @dataclass(frozen=True, slots=True)
 class CursorLag:
-    """How far a consumer of events is behind: None when it has passed all."""
+    """How far a consumer of events is behind: None when it has passed all.
+
+    ``idle``: servers move its cursor in turn, and none does now.
+    """
 
     name: str
     void: bool
+    idle: bool
     behind_s: float | None
 
 
 async def list_cursor_lags(db: Connection) -> list[CursorLag]:
     """Return all consumers of events by name."""
-    return [CursorLag(r["name"], r["void"], r["behind_s"]) for r in await db.fetch(_LAGS)]
+    return [
+        CursorLag(r["name"], r["void"], r["idle"], r["behind_s"]) for r in await db.fetch(_LAGS)
+    ]
 
 
 @dataclass(frozen=True, slots=True)

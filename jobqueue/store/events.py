@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from jobqueue.domain.event import ParkedEvent, StreamEvent
-from jobqueue.store.pool import Db
+from jobqueue.store.pool import Connection, Db
 from jobqueue.store.rows import Row, job_event
 from jobqueue.store.statements import statement
 
@@ -22,6 +22,8 @@ _READ_WINDOW = statement("read_event_window")
 _READ_PAGE = statement("read_event_page")
 _MOVE = statement("move_event_cursor")
 _BACKLOG = statement("count_event_backlog")
+_LOCK = statement("lock_event_cursor")
+_REMOVE = statement("remove_event_cursor")
 _PARK = statement("park_event")
 _LIST_PARKED = statement("list_parked_events")
 _RESEND = statement("resend_parked_events")
@@ -41,6 +43,13 @@ class CursorLease:
 
     name: str
     token: int
+
+
+@dataclass(frozen=True, slots=True)
+class CursorHolder:
+    """Who holds a cursor now; None: nobody."""
+
+    name: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +142,17 @@ async def count_backlog(db: Db, name: str) -> Backlog:
     if row is None:
         return Backlog(0, 0.0, 0)
     return Backlog(row["events"], row["oldest_age_s"], row["parked"])
+
+
+async def lock_cursor(db: Connection, name: str) -> CursorHolder | None:
+    """Lock a cursor for the caller's transaction; None: there is no such cursor."""
+    row = await db.fetchrow(_LOCK, name)
+    return None if row is None else CursorHolder(row["holder"])
+
+
+async def remove_cursor(db: Connection, name: str) -> None:
+    """Forget a consumer, and the events that are parked for it."""
+    await db.execute(_REMOVE, name)
 
 
 async def park_event(db: Db, parked: StreamEvent, cause: str) -> None:

@@ -163,6 +163,11 @@ async def check_cursors(db: Connection) -> Finding:
             "See jq-ctl status for the loop that moves it. Until it goes on, partitions of "
             "events are not dropped."
         )
+        if any(lag.idle for lag in lags):
+            advice += (
+                " No server publishes to Kafka: set kafka.brokers, or, when Kafka is off for good,"
+                " run jq-ctl events disconnect."
+            )
         return _warning(Check.CURSORS, [*void, *late], advice)
     return _ok(Check.CURSORS, f"{len(lags)} consumers, none is more than 60 s behind")
 

@@ -50,6 +50,11 @@ class EventServiceStub(object):
                 request_serializer=jobqueue_dot_v1_dot_event__service__pb2.ResendParkedEventsRequest.SerializeToString,
                 response_deserializer=jobqueue_dot_v1_dot_event__service__pb2.ResendParkedEventsResponse.FromString,
                 _registered_method=True)
+        self.DisconnectKafka = channel.unary_unary(
+                '/jobqueue.v1.EventService/DisconnectKafka',
+                request_serializer=jobqueue_dot_v1_dot_event__service__pb2.DisconnectKafkaRequest.SerializeToString,
+                response_deserializer=jobqueue_dot_v1_dot_event__service__pb2.DisconnectKafkaResponse.FromString,
+                _registered_method=True)
 
 
 class EventServiceServicer(object):
@@ -77,6 +82,14 @@ class EventServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DisconnectKafka(self, request, context):
+        """Keeps events for Kafka no longer, once no server publishes any more. FAILED_PRECONDITION: one
+        does, or events wait or are parked and force is not set. NOT_FOUND: nothing is kept for Kafka.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_EventServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +107,11 @@ def add_EventServiceServicer_to_server(servicer, server):
                     servicer.ResendParkedEvents,
                     request_deserializer=jobqueue_dot_v1_dot_event__service__pb2.ResendParkedEventsRequest.FromString,
                     response_serializer=jobqueue_dot_v1_dot_event__service__pb2.ResendParkedEventsResponse.SerializeToString,
+            ),
+            'DisconnectKafka': grpc.unary_unary_rpc_method_handler(
+                    servicer.DisconnectKafka,
+                    request_deserializer=jobqueue_dot_v1_dot_event__service__pb2.DisconnectKafkaRequest.FromString,
+                    response_serializer=jobqueue_dot_v1_dot_event__service__pb2.DisconnectKafkaResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -178,6 +196,33 @@ class EventService(object):
             '/jobqueue.v1.EventService/ResendParkedEvents',
             jobqueue_dot_v1_dot_event__service__pb2.ResendParkedEventsRequest.SerializeToString,
             jobqueue_dot_v1_dot_event__service__pb2.ResendParkedEventsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DisconnectKafka(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/jobqueue.v1.EventService/DisconnectKafka',
+            jobqueue_dot_v1_dot_event__service__pb2.DisconnectKafkaRequest.SerializeToString,
+            jobqueue_dot_v1_dot_event__service__pb2.DisconnectKafkaResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -39,6 +39,10 @@ class EventServiceStub:
     """Lists events that Kafka refused for good, by event id."""
     ResendParkedEvents: _grpc.UnaryUnaryMultiCallable[_event_service_pb2.ResendParkedEventsRequest, _event_service_pb2.ResendParkedEventsResponse]
     """Sends parked events to Kafka again. NOT_FOUND: none of those named is parked."""
+    DisconnectKafka: _grpc.UnaryUnaryMultiCallable[_event_service_pb2.DisconnectKafkaRequest, _event_service_pb2.DisconnectKafkaResponse]
+    """Keeps events for Kafka no longer, once no server publishes any more. FAILED_PRECONDITION: one
+    does, or events wait or are parked and force is not set. NOT_FOUND: nothing is kept for Kafka.
+    """
 
 @_typing.type_check_only
 class EventServiceAsyncStub(EventServiceStub):
@@ -51,6 +55,10 @@ class EventServiceAsyncStub(EventServiceStub):
     """Lists events that Kafka refused for good, by event id."""
     ResendParkedEvents: _aio.UnaryUnaryMultiCallable[_event_service_pb2.ResendParkedEventsRequest, _event_service_pb2.ResendParkedEventsResponse]  # type: ignore[assignment]
     """Sends parked events to Kafka again. NOT_FOUND: none of those named is parked."""
+    DisconnectKafka: _aio.UnaryUnaryMultiCallable[_event_service_pb2.DisconnectKafkaRequest, _event_service_pb2.DisconnectKafkaResponse]  # type: ignore[assignment]
+    """Keeps events for Kafka no longer, once no server publishes any more. FAILED_PRECONDITION: one
+    does, or events wait or are parked and force is not set. NOT_FOUND: nothing is kept for Kafka.
+    """
 
 class EventServiceServicer(metaclass=_abc_1.ABCMeta):
     """Shows the stream, and what Kafka refused of it."""
@@ -78,5 +86,15 @@ class EventServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_event_service_pb2.ResendParkedEventsResponse, _abc.Awaitable[_event_service_pb2.ResendParkedEventsResponse]]:
         """Sends parked events to Kafka again. NOT_FOUND: none of those named is parked."""
+
+    @_abc_1.abstractmethod
+    def DisconnectKafka(
+        self,
+        request: _event_service_pb2.DisconnectKafkaRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_event_service_pb2.DisconnectKafkaResponse, _abc.Awaitable[_event_service_pb2.DisconnectKafkaResponse]]:
+        """Keeps events for Kafka no longer, once no server publishes any more. FAILED_PRECONDITION: one
+        does, or events wait or are parked and force is not set. NOT_FOUND: nothing is kept for Kafka.
+        """
 
 def add_EventServiceServicer_to_server(servicer: EventServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

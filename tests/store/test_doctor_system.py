@@ -3,6 +3,7 @@
 import pytest
 
 from jobqueue.domain.checkup import Verdict
+from jobqueue.store.events import add_cursor, take_cursor
 from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.upkeep import roll_stats
 from jobqueue.store.workers import beat_worker, register_worker
@@ -62,6 +63,17 @@ async def test_a_fault_around_the_jobs_is_found(
     found = (await checked(pool, check))[check]
     assert (found.verdict, bool(found.advice)) == (verdict, True)
     assert told in found.found
+
+
+async def test_a_consumer_that_no_server_serves_comes_with_the_way_to_end_it(
+    lived: Connection, pool: Pool
+) -> None:
+    await add_cursor(lived, "kafka")
+    await lived.execute("UPDATE jobqueue.event_cursors SET system_identifier = 0")
+    assert "disconnect" not in (await checked(pool, "cursors"))["cursors"].advice
+    assert await take_cursor(lived, "kafka", "a server", 0.0) is not None
+    await lived.execute("UPDATE jobqueue.event_cursors SET system_identifier = 0")
+    assert "jq-ctl events disconnect" in (await checked(pool, "cursors"))["cursors"].advice
 
 
 async def test_leases_that_nobody_took_back_are_found(lived: Connection, pool: Pool) -> None:

@@ -22,10 +22,11 @@ _TYPES = click.Choice(sorted(set(EVENT_TYPES.values())))
         "jq-ctl events tail --follow --queue emails",
         "jq-ctl events parked",
         "jq-ctl events resend --all",
+        "jq-ctl events disconnect",
     ],
 )
 def events() -> None:
-    """Watch what happens to jobs; send again what Kafka refused."""
+    """Watch what happens to jobs; send again what Kafka refused; end the stream to it."""
 
 
 @events.command(
@@ -87,6 +88,22 @@ def resend(ctx: click.Context, event_ids: Sequence[int], *, everything: bool) ->
     count = open_client(ctx).resend_events(event_ids, everything=everything)
     if wants_table(ctx):
         print_line(str(count))
+    else:
+        print_document(ctx, {"count": count})
+
+
+@events.command(examples=["jq-ctl events disconnect", "jq-ctl events disconnect --force"])
+@click.option("--force", is_flag=True, help="Drop events that wait for Kafka or are parked.")
+@click.pass_context
+def disconnect(ctx: click.Context, *, force: bool) -> None:
+    """Keep events for Kafka no longer, when it is switched off for good.
+
+    First take kafka.brokers from the settings of every server. Until this is done, no partition of
+    events that Kafka has not got is dropped. A server with kafka.brokers begins anew.
+    """
+    count = open_client(ctx).disconnect_kafka(force=force)
+    if wants_table(ctx):
+        print_line(f"DISCONNECTED ({count} events dropped)" if count else "DISCONNECTED")
     else:
         print_document(ctx, {"count": count})
 

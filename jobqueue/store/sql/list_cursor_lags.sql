@@ -1,9 +1,11 @@
 -- How far each consumer of events is behind: the age in seconds of the first event that it has
--- not passed (NULL: it has passed all), and whether its cursor is from another cluster.
+-- not passed (NULL: it has passed all), whether its cursor is from another cluster, and whether
+-- nobody holds a cursor that servers hold in turn.
 -- Relies on job_events_xid.
 SELECT c.name,
        c.system_identifier <> s.system_identifier
            OR pg_snapshot_xmax(c.snapshot) > pg_snapshot_xmax(pg_current_snapshot()) AS void,
+       c.expires_at IS NOT NULL AND c.expires_at <= clock_timestamp() AS idle,
        extract(epoch FROM clock_timestamp() - first.at)::float8 AS behind_s
 FROM jobqueue.event_cursors c
 CROSS JOIN pg_control_system() s
