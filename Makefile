@@ -17,7 +17,7 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup proto proto-check lint format typecheck contracts check \
-        test test-unit test-integration test-e2e coverage demo clean
+        test test-unit test-integration test-e2e coverage demo bench bench-full clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,7 +86,13 @@ coverage: $(READY) ## Run every test and require COVERAGE_GATE percent of each C
 demo: $(READY) ## Run the whole product on this machine, to a visible end
 	@$(BIN)/python -m examples.demo $(ARGS)
 
+bench: $(READY) ## Measure jobqueue and its peers side by side: minutes
+	$(BIN)/python -m bench --form short --out docs/benchmarks $(ARGS)
+
+bench-full: $(READY) ## The same with full sizes and long series: hours
+	$(BIN)/python -m bench --form full --out docs/benchmarks $(ARGS)
+
 clean: ## Remove .venv and whatever was built or cached
-	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .demo \
+	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .demo .bench \
 		.import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,124 @@
+"""The one PostgreSQL of a run: durable, stated, with a fresh database for each cell."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import psutil
+
+from jobqueue.embedded.server import EmbeddedPostgres
+
+_MIB = 1024**2
+_MOST_BUFFERS_MIB = 2048
+_EMPTY = "template1"
+_STATED = """
+    SELECT name, current_setting(name) AS setting FROM pg_settings
+    WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes', 'wal_level', 'jit',
+                   'work_mem', 'effective_cache_size', 'random_page_cost', 'autovacuum')
+       OR (source NOT IN ('default', 'override', 'client') AND name = ANY ($1::text[]))
+    ORDER BY name
+"""
+
+
+def settings() -> dict[str, str]:
+    """Return what the cluster is started with: the same for everybody, nothing traded for loss."""
+    buffers = min(psutil.virtual_memory().total // _MIB // 4, _MOST_BUFFERS_MIB)
+    return {
+        "fsync": "on",
+        "synchronous_commit": "on",
+        "full_page_writes": "on",
+        "shared_buffers": f"{buffers}MB",
+        # A checkpoint in the middle of a cell would hit whoever is measured then.
+        "max_wal_size": "16GB",
+        "checkpoint_timeout": "30min",
+        "autovacuum_naptime": "10s",
+        "max_connections": "500",
+    }
+
+
+class Cluster:
+    """A running PostgreSQL."""
+
+    def __init__(self, server: EmbeddedPostgres, admin: asyncpg.Connection) -> None:
+        self._server = server
+        self._admin = admin
+        self._made = 0
+
+    @property
+    def pid(self) -> int:
+        """The process below which all of PostgreSQL runs."""
+        return self._server.pid
+
+    async def stated(self) -> Mapping[str, str]:
+        """Return every setting that matters, as PostgreSQL itself tells it."""
+        rows = await self._admin.fetch(_STATED, list(settings()))
+        version = await self._admin.fetchval("SHOW server_version")
+        return {"server_version": version, **{row["name"]: row["setting"] for row in rows}}
+
+    async def create(self, template: str = _EMPTY) -> str:
+        """Return the DSN of a fresh database, empty or a copy of a template's files."""
+        self._made += 1
+        name = f"bench_{self._made}"
+        source = _database_of(template) if "/" in template else template
+        await self._admin.execute(
+            f'CREATE DATABASE "{name}" TEMPLATE "{source}" STRATEGY FILE_COPY'
+        )
+        return _in(self._server.dsn, name)
+
+    async def drop(self, dsn: str) -> None:
+        """Drop a database, whoever is still connected."""
+        await self._admin.execute(f'DROP DATABASE IF EXISTS "{_database_of(dsn)}" WITH (FORCE)')
+
+    async def rest(self, dsn: str, *, analyze: bool = True) -> None:
+        """Vacuum, analyze and write everything out, so that every cell begins alike."""
+        if analyze:
+            async with connected(dsn) as connection:
+                await connection.execute("VACUUM (ANALYZE)")
+        await self._admin.execute("CHECKPOINT")
+
+
+def _in(dsn: str, name: str) -> str:
+    return urlunsplit(urlsplit(dsn)._replace(path=f"/{name}"))
+
+
+def _database_of(dsn: str) -> str:
+    return urlsplit(dsn).path.removeprefix("/")
+
+
+@asynccontextmanager
+async def connected(dsn: str) -> AsyncIterator[asyncpg.Connection]:
+    """Lend a connection of the harness's own, which plans each query anew."""
+    connection = await asyncpg.connect(dsn, server_settings={"application_name": "bench"})
+    try:
+        await connection.execute("SET plan_cache_mode = force_custom_plan")
+        yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def running_cluster(folder: Path) -> AsyncIterator[Cluster]:
+    """Run a new cluster on the disk of ``folder``; nothing is left of it afterwards."""
+    with _private(folder) as made:
+        server = EmbeddedPostgres(made / "pg", settings=settings())
+        await asyncio.to_thread(server.start)
+        try:
+            async with connected(_in(server.dsn, _EMPTY)) as template:
+                await template.execute("CREATE EXTENSION pg_walinspect")
+            async with connected(server.dsn) as admin:
+                yield Cluster(server, admin)
+        finally:
+            await asyncio.to_thread(server.stop)
+
+
+@contextmanager
+def _private(folder: Path) -> Iterator[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix="cluster-", dir=folder, ignore_cleanup_errors=True) as made:
+        # As root the database may run as nobody, who must be able to pass through.
+        Path(made).chmod(0o711)
+        yield Path(made)

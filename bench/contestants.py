@@ -1,0 +1,34 @@
+"""Who takes part."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.errors import NotInstallable
+from bench.ours import Ours
+from bench.peers.graphile_worker import graphile_worker
+from bench.peers.pgqueuer import pgqueuer
+from bench.systems import System
+
+PEERS: tuple[Callable[[], System], ...] = (graphile_worker, pgqueuer)
+
+
+async def install(
+    names: frozenset[str], cache: Path, say: Callable[[str], None]
+) -> tuple[dict[str, System], dict[str, str], dict[str, str]]:
+    """Make the environments of the chosen peers; ours always takes part.
+
+    Returns systems, their versions, and for peers that cannot be had the reason.
+    """
+    systems: dict[str, System] = {}
+    versions: dict[str, str] = {}
+    absent: dict[str, str] = {}
+    chosen = [peer for make in PEERS if (peer := make()).name in names]
+    for system in (Ours(), *chosen):
+        say(f"installing {system.name}")
+        try:
+            versions[system.name] = await system.install(cache)
+            systems[system.name] = system
+        except NotInstallable as error:
+            absent[system.name] = str(error)
+            say(f"  not installable: {error}")
+    return systems, versions, absent

@@ -1,0 +1,23 @@
+"""graphile-worker: Node.js, the fastest peer we know on PostgreSQL."""
+
+from bench.peers.base import NodePeer
+from bench.systems import Probes
+
+_JOBS = "graphile_worker._private_jobs"
+
+
+def graphile_worker() -> NodePeer:
+    """Return the adapter, with the batching that its page on performance recommends."""
+    return NodePeer(
+        name="graphile-worker",
+        tuning="localQueue 500, completeJobBatchDelay 0, concurrentJobs 24",
+        keeps="nothing: the job row is deleted",
+        probes=Probes(
+            taken=f"SELECT EXISTS (SELECT FROM {_JOBS} WHERE NOT is_available)",
+            empty=f"SELECT (SELECT j.id FROM {_JOBS} j ORDER BY j.id DESC LIMIT 1) IS NULL",
+            left=f"SELECT count(*) FROM {_JOBS}",
+        ),
+        packages=("graphile-worker@0.17.3",),
+        program="graphile_worker_peer.mjs",
+        least=(20, 0),
+    )

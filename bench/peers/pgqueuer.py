@@ -1,0 +1,20 @@
+"""pgqueuer: Python, a table of waiting jobs and a log table. The closest peer in language."""
+
+from bench.peers.base import PythonPeer
+from bench.systems import Probes
+
+
+def pgqueuer() -> PythonPeer:
+    """Return the adapter. It runs as durable as ours: none of its tables is UNLOGGED."""
+    return PythonPeer(
+        name="pgqueuer",
+        tuning="batch_size 100, 4 consumers a process, asyncpg, uvloop, durable, own autovacuum",
+        keeps="3 log rows; the job row is deleted",
+        probes=Probes(
+            taken="SELECT EXISTS (SELECT FROM pgqueuer WHERE status = 'picked')",
+            empty="SELECT (SELECT q.id FROM pgqueuer q ORDER BY q.id DESC LIMIT 1) IS NULL",
+            left="SELECT count(*) FROM pgqueuer",
+        ),
+        packages=("pgqueuer==1.6.0", "asyncpg==0.32.0", "uvloop==0.23.0"),
+        program="pgqueuer_peer",
+    )

@@ -1,0 +1,63 @@
+"""Runs the plans of each workload, interleaved, and keeps what came of them."""
+
+import time
+from collections.abc import Callable, Sequence
+
+import asyncpg
+
+from bench.errors import BenchError
+from bench.results import Cell, Run, Table
+from bench.stage import Stage
+from bench.workloads.base import Plan, Workload
+from jobqueue.errors import JobQueueError
+
+Say = Callable[[str], None]
+Save = Callable[[Run], None]
+
+_FAULTS = (BenchError, JobQueueError, asyncpg.PostgresError, OSError, AssertionError)
+
+
+async def run_all(
+    stage: Stage, workloads: Sequence[Workload], run: Run, say: Say, save: Save
+) -> None:
+    """Run every workload; what is there is saved after each."""
+    for workload in workloads:
+        begun = time.monotonic()
+        say(f"{workload.title}")
+        table = await _run(stage, workload, say)
+        for system, reason in stage.absent.items():
+            if workload.compares:
+                table.cells.append(Cell(system, "", fault=f"not installable: {reason}"))
+        run.tables.append(table)
+        await stage.forget()
+        save(run)
+        say(f"  took {time.monotonic() - begun:.0f} s")
+
+
+async def _run(stage: Stage, workload: Workload, say: Say) -> Table:
+    """Interleave the runs, so that a change of the machine's mood meets everybody."""
+    plans = workload.plans(stage)
+    cells = [Cell(plan.system, plan.variant, plan.note) for plan in plans]
+    for number in range(stage.form.runs):
+        for plan, cell in zip(plans, cells, strict=True):
+            if number < (plan.runs or stage.form.runs) and not cell.fault:
+                await _sample(plan, cell)
+                say(f"  {number + 1}/{stage.form.runs} {cell.label}: {_glance(workload, cell)}")
+    return Table(
+        workload.name, workload.title, workload.about, workload.columns, cells, workload.plot
+    )
+
+
+async def _sample(plan: Plan, cell: Cell) -> None:
+    try:
+        cell.samples.append(await plan.run())
+    except _FAULTS as error:
+        cell.fault = f"{type(error).__name__}: {error}"
+
+
+def _glance(workload: Workload, cell: Cell) -> str:
+    if cell.fault:
+        return cell.fault
+    values = cell.samples[-1].values
+    columns = [column for column in workload.columns if column.name in values]
+    return ", ".join(f"{values[c.name]:,.{c.digits}f} {c.title}" for c in columns)

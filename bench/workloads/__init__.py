@@ -1,0 +1,1 @@
+"""The workloads: what is done, how it is counted, and what a table of it shows."""

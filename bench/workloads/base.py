@@ -1,0 +1,76 @@
+"""What every workload says about itself, and the loop that watches jobs go."""
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from bench.errors import TookTooLong
+from bench.processes import until
+from bench.results import Column, Sample
+from bench.stage import Scene, Stage
+from bench.systems import Probes
+
+LOOK_S = 0.02
+_FIRST_JOB_S = 60.0
+
+RATE = Column("jobs_per_s", "jobs/s")
+COSTS = (
+    Column("db_us", "database µs/job", 1),
+    Column("server_us", "server µs/job", 1),
+    Column("worker_us", "workers µs/job", 1),
+    Column("load_us", "clients µs/job", 1),
+    Column("wal_b", "WAL B/job"),
+    Column("image_b", "page images B/job"),
+)
+FOREIGN = Column("foreign_pct", "foreign CPU %", 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One cell to be: its name in the table, and how one run of it is measured."""
+
+    system: str
+    variant: str
+    run: Callable[[], Awaitable[Sample]]
+    note: str = ""
+    runs: int | None = None  # how often; as the form says unless given
+
+
+class Workload(ABC):
+    """One table of the report. ``plot``: the column of its bar chart."""
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    about: ClassVar[str]
+    columns: ClassVar[Sequence[Column]]
+    plot: ClassVar[str] = ""
+    compares: ClassVar[bool] = False  # peers take part
+
+    @abstractmethod
+    def plans(self, stage: Stage) -> Sequence[Plan]:
+        """Return the cells, in the order of the table."""
+
+
+async def watch_drain(scene: Scene, probes: Probes, jobs: int, box_s: float) -> Sample:
+    """Measure from the first job taken to the last one done, or to the end of the box.
+
+    All of it by the tables, so start-up is in no figure. Raises BenchError when nothing begins.
+    """
+    taken = partial(says, scene, probes.taken)
+    await until(taken, within_s=_FIRST_JOB_S, what="the first job", pause_s=LOOK_S)
+    first = await scene.meter.read()
+    with contextlib.suppress(TookTooLong):
+        await until(partial(says, scene, probes.empty), within_s=box_s, what="", pause_s=LOOK_S)
+    window = await scene.meter.since(first)
+    left = await scene.connection.fetchval(probes.left)
+    return Sample(window.values(jobs - left))
+
+
+async def says(scene: Scene, question: str) -> bool:
+    """Ask the database, after making sure that every program is still there."""
+    for program in scene.programs:
+        program.check()
+    return bool(await scene.connection.fetchval(question))

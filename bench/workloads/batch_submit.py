@@ -1,0 +1,73 @@
+"""Batch submit: jobs stored a thousand at a time."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from bench.measure import SERVER
+from bench.ours import CLIENT, MESSAGES, Ours, server
+from bench.processes import Launch, module
+from bench.results import Sample
+from bench.stage import BATCH_JOBS, SUBMIT_CALLERS, Scene, Stage, submit_order
+from bench.systems import System
+from bench.workloads.base import COSTS, FOREIGN, RATE, Plan, Workload
+
+_WAYS = {CLIENT: "gRPC, client library", MESSAGES: "gRPC, messages made beforehand"}
+
+
+class BatchSubmit(Workload):
+    """Ours in process and through a server; each peer by its own library."""
+
+    name = "batch-submit"
+    title = "Batch submit"
+    about = (
+        f"One client process stores no-op jobs with 100-byte payloads, {BATCH_JOBS} a call,"
+        f" {SUBMIT_CALLERS} calls at once; each call returns after its commit. Counted in the"
+        " tables afterwards."
+    )
+    columns = (RATE, *COSTS, FOREIGN)
+    plot = "jobs_per_s"
+    compares = True
+
+    def plans(self, stage: Stage) -> Sequence[Plan]:
+        """Each way of ours, then each peer."""
+        ways = [
+            Plan("jobqueue", title, partial(self._through_server, stage, way))
+            for way, title in _WAYS.items()
+        ]
+        direct = [
+            Plan(
+                system.name,
+                "in process" if isinstance(system, Ours) else "",
+                partial(self._direct, stage, system),
+                note=f"keeps: {system.keeps}",
+            )
+            for system in stage.systems.values()
+        ]
+        return [*ways, *direct]
+
+    async def _direct(self, stage: Stage, system: System) -> Sample:
+        async with stage.scene(system) as scene:
+            return await _measured(stage, scene, system, system.submitter(scene.dsn))
+
+    async def _through_server(self, stage: Stage, way: str) -> Sample:
+        async with stage.scene(Ours()) as scene:
+            started = await scene.start(server(scene.dsn), group=SERVER)
+            port = (await started.ready())["grpc_port"]
+            launch = module("bench.programs.submit", way, f"127.0.0.1:{port}")
+            return await _measured(stage, scene, Ours(), launch)
+
+
+async def _measured(stage: Stage, scene: Scene, system: System, launch: Launch) -> Sample:
+    program = await scene.start(launch, talks=True)
+    await program.ready()
+    # The first calls connect, plan and fill caches.
+    await program.ask(**submit_order(2 * BATCH_JOBS * SUBMIT_CALLERS, stage.form.box_s))
+    await program.heard(stage.form.box_s + 60)
+    await stage.cluster.rest(scene.dsn, analyze=False)
+    before = await scene.connection.fetchval(system.probes.left)
+    first = await scene.meter.read()
+    await program.ask(**submit_order(stage.form.batch_submit_jobs, stage.form.box_s))
+    await program.heard(stage.form.box_s + 60)
+    window = await scene.meter.since(first)
+    after = await scene.connection.fetchval(system.probes.left)
+    return Sample(window.values(after - before))

@@ -1,0 +1,55 @@
+"""Drain: a backlog of no-op jobs, as fast as workers can."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from bench.measure import WORKERS
+from bench.ours import Ours
+from bench.results import Sample
+from bench.stage import Stage
+from bench.systems import System
+from bench.workloads.base import COSTS, FOREIGN, RATE, Plan, Workload, watch_drain
+
+
+class Drain(Workload):
+    """Every contestant, at equal numbers of processes."""
+
+    name = "drain"
+    title = "Drain of no-op jobs"
+    about = (
+        "A backlog of no-op jobs with 100-byte payloads is stored, vacuumed and analyzed; then"
+        " workers start. Measured from the first job taken to the last one done, both seen in the"
+        " tables; start-up is not in it. A slow contestant gets fewer jobs, and whoever is not done"
+        " within the box is measured by what it did."
+    )
+    columns = (RATE, *COSTS, FOREIGN)
+    plot = "jobs_per_s"
+    compares = True
+
+    def plans(self, stage: Stage) -> Sequence[Plan]:
+        """One cell per system and number of processes; ours also with larger batches."""
+        systems: list[System] = [Ours(), Ours(concurrency=500)]
+        systems += [s for s in stage.systems.values() if s.name != Ours().name]
+        return [
+            Plan(
+                system.name,
+                _variant(system, processes),
+                partial(self._run, stage, system, processes),
+                note=f"{system.tuning}; keeps: {system.keeps}",
+            )
+            for processes in stage.form.drain_processes
+            for system in systems
+        ]
+
+    async def _run(self, stage: Stage, system: System, processes: int) -> Sample:
+        template, jobs = await stage.loaded(system, stage.form.drain_jobs)
+        async with stage.scene(system, template) as scene:
+            await stage.cluster.rest(scene.dsn, analyze=False)
+            for launch in system.workers(scene.dsn, processes):
+                await scene.start(launch, group=WORKERS)
+            return await watch_drain(scene, system.probes, jobs, stage.form.box_s)
+
+
+def _variant(system: System, processes: int) -> str:
+    batch = f", batch {system.concurrency}" if isinstance(system, Ours) else ""
+    return f"{processes} process{'es' * (processes > 1)}{batch}"
