@@ -34,13 +34,11 @@ from jobqueue.lease.messages import (
     encode,
 )
 from jobqueue.lease.settings import LeaseSettings
-from jobqueue.runtime.log import get_logger
+from jobqueue.runtime.log import write_relayed
 from jobqueue.runtime.service import STOP_GRACE_S, Service
 
 _CHUNK = 65_536
 _LISTEN_S = 1.0
-_ERROR_LEVEL = 40
-_log = get_logger(__name__)
 
 
 class Listening(Protocol):
@@ -257,9 +255,8 @@ class Keeper(Service):
             case Unknown(leases):
                 if strangers := self._listening.disowned(leases):
                     self._tell(Disown(tuple(strangers)))
-            case Logged(level, text, context):
-                write = _log.error if level >= _ERROR_LEVEL else _log.warning
-                write(text, **context)
+            case Logged(logger, level, text, context, exception):
+                write_relayed(logger, level, text, context, exception)
 
     def _note_renewed(self, leases: Sequence[Lease], sent_at: float) -> None:
         held = [self._held[lease] for lease in leases if lease in self._held]

@@ -30,6 +30,8 @@ from jobqueue.lease.messages import (
     Message,
     encode,
 )
+from jobqueue.runtime.log_lines import Throttle, exception_of, message_of, own_context
+from jobqueue.runtime.log_values import plain
 from jobqueue.runtime.parent import end_with_parent
 from jobqueue.runtime.service import Group, Service
 from jobqueue.runtime.strays import catch_strays
@@ -62,19 +64,15 @@ class PipeHandler(logging.Handler):
     def __init__(self, pipe: Pipe) -> None:
         super().__init__()
         self._pipe = pipe
+        self.addFilter(Throttle())
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Send one line; the trace of an error becomes its cause in one line."""
-        context = dict(getattr(record, "context", None) or {})
-        if record.exc_info and record.exc_info[1] is not None:
-            context["cause"] = _cause(record.exc_info[1])
-        self._pipe.tell(Logged(record.levelno, record.getMessage(), context))
-
-
-def _cause(error: BaseException) -> str:
-    """Our errors speak to callers; what an operator can act on is what the driver said."""
-    said = error.__cause__
-    return f"{error!r}: {said!r}" if said is not None else repr(error)
+        """Send one line."""
+        context = {key: plain(value) for key, value in own_context(record).items()}
+        line = Logged(
+            record.name, record.levelno, message_of(record), context, exception_of(record)
+        )
+        self._pipe.tell(line)
 
 
 class KeeperProcess:

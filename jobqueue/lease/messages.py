@@ -121,11 +121,13 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A line of the keeper's log; it has no log of its own."""
+    """A line of the keeper's log, which has none of its own; ``exception`` as it is written."""
 
+    logger: str
     level: int
     message: str
     context: dict[str, Any]
+    exception: dict[str, Any] | None = None
 
 
 Message = (

@@ -70,6 +70,19 @@ def get_logger(name: str) -> Logger:
     return Logger(logging.getLogger(name))
 
 
+def write_relayed(
+    logger: str,
+    level: int,
+    message: str,
+    context: Mapping[str, object],
+    exception: Mapping[str, object] | None,
+) -> None:
+    """Write a line that another process of this program has sent, as if it came about here."""
+    target = logging.getLogger(logger)
+    if target.isEnabledFor(level):
+        target.log(level, message, extra={"context": context, "relayed_exception": exception})
+
+
 class LogContext:
     """Puts context on every line written inside, by whatever logger: ``with LogContext(job_id=…)``.
 

@@ -39,10 +39,10 @@ _RESERVED = frozenset({*_PROMISED, "exception"})
 _ROOMS = (1000, 200, 40)
 _FULL_PIPE_S = 1.0
 
-_LIBRARIES = frozenset(
+LIBRARIES = frozenset(
     {"alembic", "asyncio", "asyncpg", "grpc", "opentelemetry", "redis", "sqlalchemy", "uvicorn"}
 )
-"""Their complaints come once per try during an outage."""
+"""Their complaints come once per try during an outage, and their debug lines once per call."""
 
 _PASSWORDS = re.compile(
     r"(?P<url>://[^\s/:@\"]*:)[^\s/\"]*(?=@)|(?P<pair>\b(?:password|api_?key|secret)=)[^\s&\",]+",
@@ -62,7 +62,8 @@ class LogSetup:
 def configure_logging(setup: LogSetup, stream: TextIO | int | None = None) -> None:
     """Send the lines of this program and of its libraries to ``stream`` (stdout).
 
-    The level is trace, debug, info, warn or error; KeyError otherwise. The form json writes one
+    The level is trace, debug, info, warn or error; KeyError otherwise. At debug, libraries write
+    from info on; at trace they write everything. The form json writes one
     object a line with timestamp, level, service and message; text is for people. May be called
     again.
     """
@@ -73,6 +74,9 @@ def configure_logging(setup: LogSetup, stream: TextIO | int | None = None) -> No
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
+    # What libraries find worth a line of debug buries ours: it is for the finest level alone.
+    for library in LIBRARIES:
+        logging.getLogger(library).setLevel(TRACE if level == TRACE else max(level, logging.INFO))
 
 
 def logging_setup() -> LogSetup | None:
@@ -131,12 +135,12 @@ class JsonFormatter(logging.Formatter):
             "timestamp": _timestamp(record),
             "level": level_word(record.levelno),
             "service": self._service,
-            "message": _message(record),
+            "message": message_of(record),
             "logger": record.name,
         }
         line.update(_context(record))
-        if (error := _error(record)) is not None:
-            line["exception"] = error_field(error)
+        if (exception := exception_of(record)) is not None:
+            line["exception"] = exception
         return _fitting(line)
 
 
@@ -151,10 +155,9 @@ class TextFormatter(logging.Formatter):
         """Return the text of one record, with its stack below it."""
         pairs = "".join(f" {key}={as_text(value)}" for key, value in _context(record).items())
         word = level_word(record.levelno).upper()
-        head = f"{_timestamp(record)} {word:<5} {self._service}: {_message(record)}{pairs}"
-        if (error := _error(record)) is not None:
-            stack = json.dumps(error_field(error), indent=2, ensure_ascii=False)
-            head = f"{head}\n{stack}"
+        head = f"{_timestamp(record)} {word:<5} {self._service}: {message_of(record)}{pairs}"
+        if (exception := exception_of(record)) is not None:
+            head = f"{head}\n{json.dumps(exception, indent=2, ensure_ascii=False)}"
         return _masked(head)
 
 
@@ -171,14 +174,14 @@ class Throttle(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Return whether the line is written."""
-        if record.levelno < logging.WARNING or record.name.partition(".")[0] not in _LIBRARIES:
+        if record.levelno < logging.WARNING or record.name.partition(".")[0] not in LIBRARIES:
             return True
         cause = f"{record.name} {_pattern(record)} {type(_error(record)).__name__}"
         if not self._quiet.admits(cause):
             self._held[cause] += 1
             return False
         if held := self._held.pop(cause, 0):
-            record.context = {"held_back": held}
+            record.context = {**own_context(record), "held_back": held}
         return True
 
 
@@ -205,7 +208,8 @@ def _timestamp(record: logging.LogRecord) -> str:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _message(record: logging.LogRecord) -> str:
+def message_of(record: logging.LogRecord) -> str:
+    """Return the text of a record, whatever its arguments are."""
     try:
         return record.getMessage()
     except Exception:  # noqa: BLE001 - a library's arguments may not fit its own text
@@ -221,9 +225,22 @@ def _error(record: logging.LogRecord) -> BaseException | None:
     return record.exc_info[1] if record.exc_info else None
 
 
-def _context(record: logging.LogRecord) -> dict[str, object]:
+def exception_of(record: logging.LogRecord) -> dict[str, Any] | None:
+    """Return the error of a record as a field, also of one that another process has sent."""
+    if (error := _error(record)) is not None:
+        return error_field(error)
+    relayed = getattr(record, "relayed_exception", None)
+    return dict(relayed) if isinstance(relayed, Mapping) else None
+
+
+def own_context(record: logging.LogRecord) -> Mapping[str, object]:
+    """Return what whoever wrote a record has said beside its text."""
     own = getattr(record, "context", None)
-    context = {**surrounding(), **(own if isinstance(own, Mapping) else {})}
+    return own if isinstance(own, Mapping) else {}
+
+
+def _context(record: logging.LogRecord) -> dict[str, object]:
+    context = {**surrounding(), **own_context(record)}
     return {f"{key}_" if key in _RESERVED else str(key): value for key, value in context.items()}
 
 

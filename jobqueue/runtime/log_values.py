@@ -18,6 +18,11 @@ def as_text(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
+def plain(value: object) -> object:
+    """Return a value as JSON has it, or its text."""
+    return value if isinstance(value, str | int | float | None) else as_text(value)
+
+
 def safe_json(line: Mapping[str, object]) -> str:
     """Return one JSON object, strict and ASCII only; values that JSON has not become text."""
     try:

@@ -40,7 +40,8 @@ MESSAGES: list[Message] = [
     Cancel(LEASES),
     Command("DRAIN"),
     Unknown(LEASES),
-    Logged(30, "line\nbreak", {"loop": "x"}),
+    Logged("asyncpg.pool", 30, "line\nbreak", {"loop": "x"}),
+    Logged("here", 40, "100 %", {}, {"type": "E", "message": "m", "stack": []}),
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jobqueue.runtime.clock import ManualClock
-from jobqueue.runtime.log import TRACE, LogContext, Quiet, get_logger
+from jobqueue.runtime.log import TRACE, LogContext, Quiet, get_logger, write_relayed
 from jobqueue.runtime.log_lines import (
     LINE_BYTES,
     Format,
@@ -18,6 +18,7 @@ from jobqueue.runtime.log_lines import (
     level_word,
     logging_setup,
 )
+from jobqueue.runtime.log_values import error_field
 
 
 def written(level: str = "info", form: Format = "json") -> io.StringIO:
@@ -262,6 +263,36 @@ def test_each_level_admits_itself_and_what_is_worse(
     log.warning("w")
     log.error("e")
     assert len(out.getvalue().splitlines()) == lines
+
+
+@pytest.mark.parametrize(
+    ("level", "written_lines"), [("trace", 3), ("debug", 2), ("info", 2), ("warn", 1), ("error", 0)]
+)
+def test_what_libraries_say_for_their_own_makers_is_written_at_the_finest_level_only(
+    root: logging.Logger, level: str, written_lines: int
+) -> None:
+    out = written(level)
+    library = logging.getLogger("grpc._cython.cygrpc")
+    for write in (library.debug, library.info, library.warning):
+        write("so it is")
+    assert len(lines(out)) == written_lines
+
+
+def test_a_line_of_another_process_looks_as_if_it_came_about_here(root: logging.Logger) -> None:
+    out = written()
+    error = error_field(ValueError("boom"))
+    write_relayed("asyncpg.pool", logging.ERROR, "100 % gone", {"loop": "renew"}, error)
+    write_relayed("here", logging.DEBUG, "too fine", {}, None)
+    (line,) = lines(out)
+    assert line | {"timestamp": ""} == {
+        "timestamp": "",
+        "level": "error",
+        "service": "jq-test",
+        "message": "100 % gone",
+        "logger": "asyncpg.pool",
+        "loop": "renew",
+        "exception": error,
+    }
 
 
 def test_every_number_has_a_level_word() -> None:
