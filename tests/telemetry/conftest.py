@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from examples.trace.collector import Collector
 from tests.support.postgres import Cluster
-from tests.support.programs import ServerProgram, WorkerProgram
+from tests.support.programs import RemoteWorkerProgram, ServerProgram, WorkerProgram
 
 FAST = {"retry_base_delay_s": 0.1, "worker_kill_grace_s": 0.5, "scheduler_interval_ms": 100}
 _HANDLERS = ("--handlers", "tests.support.traced_handlers")
@@ -36,12 +36,21 @@ class Programs:
         self, environment: Mapping[str, str], *flags: str, **settings: object
     ) -> WorkerProgram:
         """Start a worker that is ready."""
+        handlers = () if "--handlers" in flags else _HANDLERS
+        flags = ("--allow-shell", *handlers, *flags)
         with pytest.MonkeyPatch.context() as patch:
             _set(patch, environment)
-            given = {**FAST, **settings}
-            handlers = () if "--handlers" in flags else _HANDLERS
-            flags = ("--allow-shell", *handlers, *flags)
-            made = WorkerProgram(self.dsn, self._folder, *flags, **given)
+            made = WorkerProgram(self.dsn, self._folder, *flags, **{**FAST, **settings})
+        self._running.callback(made.kill)
+        return made.ready()
+
+    def remote(
+        self, environment: Mapping[str, str], server: ServerProgram, *flags: str
+    ) -> RemoteWorkerProgram:
+        """Start a worker behind a server."""
+        with pytest.MonkeyPatch.context() as patch:
+            _set(patch, environment)
+            made = RemoteWorkerProgram(server.address, self._folder, *_HANDLERS, *flags)
         self._running.callback(made.kill)
         return made.ready()
 

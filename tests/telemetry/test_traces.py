@@ -2,6 +2,7 @@
 
 import json
 import signal
+import socket
 from collections.abc import Sequence
 
 import grpc
@@ -99,6 +100,20 @@ async def test_lines_inside_an_attempt_name_trace_span_job_queue_and_worker(
     assert lines_of(traced.worker, "attempt ended", job)[0]["trace_id"] == trace
 
 
+async def test_a_worker_behind_a_server_is_in_the_same_trace(traced: Traced) -> None:
+    with Client(traced.server.address) as client:
+        client.create_queue("far")
+    traced.programs.remote(traced.collector.environment, traced.server, "--queues", "far")
+    job = ended(traced.server, JobSpec("far", b"once more", "async", trace_context={}))
+    (submit,) = named(arrived(traced.collector, job, 7), "submit_job")
+    spans = arrived(traced.collector, job, 9, trace=submit.trace_id)
+    claims, runs, acks = (named(spans, name) for name in OURS[1:])
+    assert {span.trace_id for span in spans} == {submit.trace_id}
+    assert {span.parent_id for span in (*claims, *runs)} == {submit.span_id}
+    assert [ack.parent_id for ack in acks] == [run.span_id for run in runs]
+    assert [run.attributes["messaging.jobqueue.attempt"] for run in runs] == [1, 2]
+
+
 @pytest.mark.parametrize(
     ("type_", "message"), [("thread", "in a thread"), ("sync", "in a process")]
 )
@@ -173,21 +188,26 @@ async def test_a_collector_that_is_away_costs_neither_jobs_nor_a_flood_nor_the_e
     programs: Programs,
 ) -> None:
     away = {
-        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
         "OTEL_BSP_SCHEDULE_DELAY": "50",
         "OTEL_BSP_MAX_QUEUE_SIZE": "8",
         "OTEL_BSP_MAX_EXPORT_BATCH_SIZE": "8",
+        "OTEL_BSP_EXPORT_TIMEOUT": "600000",
+        "OTEL_EXPORTER_OTLP_TIMEOUT": "600",
     }
-    server, worker = programs.server(away), programs.worker(away)
-    with Client(server.address) as client:
-        jobs = [client.submit(JobSpec("default", type="async")) for _ in range(40)]
-        done = [client.wait(job.job_id, timeout_s=60).status for job in jobs]
-    assert done == [JobStatus.DONE] * 40
-    eventually_sync(lambda: complaints(worker), what="a complaint about the collector")
-    for program in (worker, server):
-        program.send(signal.SIGTERM)
-    assert (worker.ended(), server.ended()) == (0, 0)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        refusing, mute = "http://127.0.0.1:9", f"http://127.0.0.1:{silent.getsockname()[1]}"
+        server = programs.server(away | {"OTEL_EXPORTER_OTLP_ENDPOINT": mute})
+        worker = programs.worker(away | {"OTEL_EXPORTER_OTLP_ENDPOINT": refusing})
+        with Client(server.address) as client:
+            jobs = [client.submit(JobSpec("default", type="async")) for _ in range(40)]
+            done = [client.wait(job.job_id, timeout_s=60).status for job in jobs]
+        assert done == [JobStatus.DONE] * 40
+        eventually_sync(lambda: complaints(worker), within_s=30, what="a complaint")
+        for program in (worker, server):
+            program.send(signal.SIGTERM)
+        assert (worker.ended(60), server.ended(60)) == (0, 0)
     assert len(complaints(worker)) < 20
+    assert len(complaints(server)) < 20
 
 
 def complaints(program: Program) -> list[dict[str, object]]:
