@@ -64,7 +64,8 @@ async def _start(
     traces = await running.enter_async_context(server_traces(settings, hurry))
     server = Server(settings, dsn, traces)
     port = await server.start()
-    running.push_async_callback(server.stop, hurry=hurry)
+    grace_s = settings.server.shutdown_grace_period_s - traces.export_s
+    running.push_async_callback(server.stop, grace_s, hurry=hurry)
     health.server = server
     await health.readiness.start()
     running.push_async_callback(health.readiness.stop)

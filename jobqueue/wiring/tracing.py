@@ -22,6 +22,9 @@ from jobqueue.worker.worker import UNFOLLOWED, Followed
 EXPORT_LIMIT_S = 3.0
 """What has gathered at the end of a program is sent within this, or not at all."""
 
+_EXPORT_SHARE = 0.1
+"""Of a server's grace, which is for everything."""
+
 
 def _same_submitter(submitter: Submits) -> Submits:
     return submitter
@@ -37,10 +40,14 @@ def _unfollowed(_worker: str) -> Followed:
 
 @dataclass(frozen=True, slots=True)
 class ServerTraces:
-    """What traces put around the parts of a server; nothing by default."""
+    """What traces put around the parts of a server; nothing by default.
+
+    ``export_s`` is what they take of its grace, after everything else.
+    """
 
     submitter: Callable[[Submits], Submits] = _same_submitter
     inner: tuple[grpc.aio.ServerInterceptor, ...] = ()
+    export_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +76,11 @@ async def server_traces(settings: Settings, hurry: asyncio.Event) -> AsyncIterat
     from jobqueue.telemetry.tracing import start_tracing  # noqa: PLC0415 - loads OpenTelemetry
 
     tracing = start_tracing("jq-server", exporter, settings.tracing.process_as)
+    export_s = min(EXPORT_LIMIT_S, _EXPORT_SHARE * settings.server.shutdown_grace_period_s)
     try:
-        yield ServerTraces(tracing.submitter, (CallContext(tracing.called),))
+        yield ServerTraces(tracing.submitter, (CallContext(tracing.called),), export_s)
     finally:
-        await finishes_before(hurry, tracing.close(), EXPORT_LIMIT_S)
+        await finishes_before(hurry, tracing.close(), export_s)
 
 
 @asynccontextmanager

@@ -1,0 +1,57 @@
+import pytest
+from opentelemetry.trace import INVALID_SPAN
+
+from jobqueue.telemetry.carriers import (
+    called,
+    carrier_of,
+    context_of,
+    continued,
+    log_names,
+    span_context_in,
+)
+from tests.unit.telemetry.conftest import Spans
+
+TRACE, SPAN = "a" * 32, "b" * 16
+PARENT = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
+
+
+@pytest.mark.parametrize(
+    "carrier",
+    [
+        {},
+        {"traceparent": ""},
+        {"traceparent": "nonsense"},
+        {"traceparent": f"00-{'0' * 32}-{SPAN}-01"},
+        {"traceparent": f"00-{TRACE}-{SPAN}-01-more"},
+        {"traceparent": "\x00\ud800"},
+    ],
+)
+def test_a_carrier_without_a_valid_context_is_an_empty_one(carrier: dict[str, str]) -> None:
+    assert span_context_in(context_of(carrier)) is None
+
+
+def test_a_span_travels_in_a_carrier(spans: Spans) -> None:
+    sent = spans.tracer.start_span("x")
+    arrived = span_context_in(context_of(carrier_of(sent)))
+    assert arrived is not None
+    assert (arrived.trace_id, arrived.span_id) == (
+        sent.get_span_context().trace_id,
+        sent.get_span_context().span_id,
+    )
+    assert carrier_of(INVALID_SPAN) == {}
+
+
+def test_lines_name_the_trace_only_inside_of_it() -> None:
+    assert log_names() == {}
+    with continued(PARENT):
+        assert log_names() == {"trace_id": TRACE, "span_id": SPAN}
+        with continued({}):
+            assert log_names() == {}
+    assert log_names() == {}
+
+
+def test_a_call_continues_the_trace_in_its_metadata() -> None:
+    with called((*PARENT.items(), ("other-bin", b"\xff"))):
+        assert log_names() == {"trace_id": TRACE, "span_id": SPAN}
+    with called(()):
+        assert log_names() == {}
