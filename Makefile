@@ -17,7 +17,7 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup proto proto-check lint format typecheck contracts check \
-        test test-unit test-integration test-e2e coverage demo bench bench-full clean
+        test test-unit test-integration test-e2e coverage demo trace-demo bench bench-full clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ bench: $(READY) ## Measure jobqueue and its peers side by side: minutes
 
 bench-full: $(READY) ## The same with full sizes and long series: hours
 	$(BIN)/python -m bench --form full --out docs/benchmarks $(ARGS)
+
+trace-demo: $(READY) ## Run one job that fails once, and print its trace as a tree
+	@$(BIN)/python -m examples.trace $(ARGS)
 
 clean: ## Remove .venv and whatever was built or cached
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .demo .bench \
