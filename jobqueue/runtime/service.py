@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from jobqueue.errors import Unavailable
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
+from jobqueue.runtime.ending import done_within, end
 from jobqueue.runtime.log import Quiet, get_logger
 from jobqueue.runtime.signals import Signal
 
@@ -24,6 +25,8 @@ Work must go on 5 s after a database is back (R-4.12): one wait, and a connectio
 it, must fit into that."""
 
 STOP_GRACE_S = 5.0
+TEARDOWN_S = 1.0
+"""What a loop gets to give back what it holds when the grace is used up."""
 _BACKOFF_JITTER = 0.5
 
 _log = get_logger(__name__)
@@ -116,19 +119,28 @@ class Service:
         _running.add(self)
 
     async def stop(self, grace_s: float = STOP_GRACE_S) -> None:
-        """Let the current turn finish within ``grace_s``, else cancel it; then tear down."""
+        """Let the current turn finish within ``grace_s``, else cancel it; then tear down.
+
+        The teardown gets what is left of the grace, and a second at least: what it could not
+        give back by then must end by itself.
+        """
         task, self._task = self._task, None
         if task is None:
             return
         _running.discard(self)
         self._stopping.set()
         self._woken.set()
+        deadline = asyncio.get_running_loop().time() + grace_s
         try:
             await asyncio.wait({task}, timeout=grace_s)
         finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            await self.teardown()
+            await end(task)
+            await self._tear_down(deadline - asyncio.get_running_loop().time())
+
+    async def _tear_down(self, left_s: float) -> None:
+        task = asyncio.create_task(self.teardown(), name=f"teardown of {self.name}")
+        if not await done_within(task, max(left_s, TEARDOWN_S)):
+            _log.warning("a loop could not give back what it held in time", loop=self.name)
 
     def wake(self) -> None:
         """Begin the next turn now, or right after the one that runs.
@@ -206,14 +218,22 @@ class Group:
             raise
 
     async def stop_all(self, grace_s: float = STOP_GRACE_S) -> None:
-        """Stop every running one within ``grace_s`` seconds together. A failed stop is logged."""
+        """Stop every running one within ``grace_s`` seconds together. A failed stop is logged.
+
+        In reverse order, until the grace is used up; those that are left then end all at once.
+        """
         deadline = asyncio.get_running_loop().time() + grace_s
-        for service in reversed(self.services):
-            left = deadline - asyncio.get_running_loop().time()
-            try:
-                await service.stop(max(left, 0.0))
-            except Exception as error:  # noqa: BLE001 - the others must still be stopped
-                _log.error("a loop did not stop cleanly", loop=service.name, error=error)
+        waiting = list(self.services)
+        while waiting and (left := deadline - asyncio.get_running_loop().time()) > 0:
+            await _stop(waiting.pop(), left)
+        await asyncio.gather(*(_stop(service, 0.0) for service in waiting))
+
+
+async def _stop(service: Service, grace_s: float) -> None:
+    try:
+        await service.stop(grace_s)
+    except Exception as error:  # noqa: BLE001 - the others must still be stopped
+        _log.error("a loop did not stop cleanly", loop=service.name, error=error)
 
 
 def _cancelled_from_outside() -> bool:

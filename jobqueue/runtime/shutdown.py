@@ -6,6 +6,8 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Self
 
+from jobqueue.runtime.ending import end
+
 _WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
 
 
@@ -49,16 +51,35 @@ async def finishes_before(
 ) -> bool:
     """Do ``work`` until it is done, until ``event``, or for ``timeout_s`` seconds.
 
-    Returns True when it finished, False when it was cancelled. Raises what it raises.
+    Returns True when it finished, False when it was cancelled; what it then cleans up is waited
+    for, once. Raises what it raises.
     """
-    task, waiting = asyncio.create_task(work), asyncio.create_task(event.wait())
+    task = asyncio.create_task(work)
+    try:
+        return await _first(task, event, timeout_s)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def ends_before(
+    event: asyncio.Event, work: Coroutine[object, object, None], timeout_s: float
+) -> bool:
+    """Do the same, but let no clean-up hold up the end of the program."""
+    task = asyncio.create_task(work)
+    try:
+        return await _first(task, event, timeout_s)
+    finally:
+        await end(task)
+
+
+async def _first(task: asyncio.Task[None], event: asyncio.Event, timeout_s: float | None) -> bool:
+    waiting = asyncio.create_task(event.wait())
     try:
         await asyncio.wait({task, waiting}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             await task
-            return True
-        return False
+        return task.done()
     finally:
-        task.cancel()
         waiting.cancel()
-        await asyncio.gather(task, waiting, return_exceptions=True)
+        await asyncio.gather(waiting, return_exceptions=True)

@@ -68,7 +68,7 @@ async def _start(
     running.push_async_callback(server.stop, grace_s, hurry=hurry)
     health.server = server
     await health.readiness.start()
-    running.push_async_callback(health.readiness.stop)
+    running.push_async_callback(health.readiness.stop, 0.0)  # a look may be broken off
     _log.info("ready", grpc_port=port)
 
 

@@ -21,7 +21,7 @@ from jobqueue.rpc.job_service import JobService
 from jobqueue.rpc.server import RpcServer, Services
 from jobqueue.runtime.log import get_logger
 from jobqueue.runtime.service import Group, Service
-from jobqueue.runtime.shutdown import finishes_before
+from jobqueue.runtime.shutdown import ends_before, finishes_before
 from jobqueue.runtime.version import commit, version
 from jobqueue.store.migrate import migrate, schema_revision
 from jobqueue.store.pool import Pool, create_pool
@@ -44,6 +44,8 @@ from jobqueue.wiring.tracing import ServerTraces
 _DAY_S = 86_400.0
 _CALLS_SHARE = 0.75
 """Of the grace, what calls under way may take; the rest is for flushes, loops and pool."""
+_FORCE_SHARE, _FORCE_LIMIT_S = 0.25, 2.0
+"""Of the grace, at most so much is kept back for ending by force what does not end in time."""
 
 NO_TRACES = ServerTraces()
 _log = get_logger(__name__)
@@ -179,7 +181,8 @@ class _Parts:
         await self._rpc.stop(0)
         await budget.spend(self._submitter.close())
         await budget.spend(self._remote.close())
-        await self._loops.stop_all(budget.left())
+        await finishes_before(hurry, self._loops.stop_all(budget.left()))
+        await self._loops.stop_all(0.0)
         await budget.spend(self._coordination.close())
         await budget.spend(self._pool.close())
         self._pool.terminate()
@@ -206,7 +209,8 @@ class _Budget:
 
     def __init__(self, grace_s: float, hurry: asyncio.Event) -> None:
         self._clock = asyncio.get_running_loop().time
-        self._deadline = self._clock() + grace_s
+        kept_back_s = min(_FORCE_SHARE * grace_s, _FORCE_LIMIT_S)
+        self._deadline = self._clock() + grace_s - kept_back_s
         self._hurry = hurry
 
     def left(self) -> float:
@@ -216,7 +220,7 @@ class _Budget:
     async def spend(self, step: Coroutine[object, object, None]) -> None:
         """Do a step for as long as there is time; what fails must not keep the rest from ending."""
         try:
-            await finishes_before(self._hurry, step, self.left())
+            await ends_before(self._hurry, step, self.left())
         except Exception as error:  # noqa: BLE001 - the next steps must still be done
             _log.error("a step of the shutdown failed", error=error)
 

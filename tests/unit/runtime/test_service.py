@@ -174,6 +174,43 @@ async def test_stop_cancels_a_turn_that_outlasts_the_grace() -> None:
     assert loop.calls == ["setup", "teardown"]
 
 
+class Stubborn(Loop):
+    """Its turn and its teardown wait for a peer that never answers, even when cancelled once."""
+
+    def __init__(self) -> None:
+        super().__init__(self.hang)
+
+    async def hang(self, turn: int) -> float | None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.Event().wait()
+        return None
+
+    async def teardown(self) -> None:
+        await self.hang(0)
+
+
+async def test_stop_waits_neither_for_a_clean_up_that_hangs_nor_for_a_teardown() -> None:
+    loop = Stubborn()
+    await loop.start()
+    await loop.reached(1)
+    async with asyncio.timeout(30):
+        await loop.stop(grace_s=0)
+    assert not loop.running
+
+
+async def test_loops_that_hang_end_together_when_the_grace_is_used_up() -> None:
+    loops = [Stubborn() for _ in range(50)]
+    group = Group(loops)
+    await group.start_all()
+    for loop in loops:
+        await loop.reached(1)
+    async with asyncio.timeout(30):  # one after the other they would take more than a minute
+        await group.stop_all(grace_s=0)
+    assert not any(loop.running for loop in loops)
+
+
 async def test_a_stopped_loop_can_start_again_but_not_twice() -> None:
     loop = Loop(nothing)
     await loop.start()

@@ -1,0 +1,51 @@
+"""`jq-server` ends in time though PostgreSQL does not even answer a cancelled query (R-4.9)."""
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobqueue.embedded.server import EmbeddedPostgres
+from tests.support.frozen import frozen
+from tests.support.programs import ServerProgram, run_ctl
+from tests.support.waiting import eventually_sync
+
+NEVER_S = 3600
+FAR_BELOW_A_STATEMENT_TIMEOUT_S = 25.0
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+    with EmbeddedPostgres(tmp_path_factory.mktemp("frozen") / "pg", durable=False) as server:
+        yield server
+
+
+def await_a_call_without_an_answer(server: ServerProgram) -> None:
+    """Every statement that was under way is stuck by then, the loops' too."""
+
+    def stuck() -> bool:
+        return run_ctl(server.address, "--timeout", "1", "queue", "list").returncode == 5
+
+    eventually_sync(stuck, within_s=30.0, what="a call without an answer")
+
+
+@pytest.mark.parametrize(
+    ("grace_s", "signals"), [(2, 1), (NEVER_S, 2)], ids=["its grace", "a second signal"]
+)
+def test_a_frozen_database_does_not_outlast(
+    database: EmbeddedPostgres, tmp_path: Path, grace_s: int, signals: int
+) -> None:
+    server = ServerProgram(database.dsn, tmp_path, server_shutdown_grace_period_s=grace_s).ready()
+    try:
+        with frozen(database):
+            await_a_call_without_an_answer(server)
+            server.send(signal.SIGTERM)
+            if signals == 2:
+                eventually_sync(
+                    lambda: "shutting down" in server.text(), within_s=30.0, what="its end"
+                )
+                server.send(signal.SIGTERM)
+            assert server.ended(FAR_BELOW_A_STATEMENT_TIMEOUT_S) == 0
+    finally:
+        server.kill()
