@@ -7,17 +7,18 @@ flags and the environment and is parsed; other types come from a file and must f
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from reprlib import Repr
 from types import MappingProxyType
 from typing import Protocol, TypeVar
 
-import yaml
-
 from jobqueue.config.address import split_address
 from jobqueue.config.secret import Secret
+from jobqueue.config.yaml_text import read_yaml
 
 T_co = TypeVar("T_co", covariant=True)
 
 _TRUE = frozenset({"true", "yes", "on", "1"})
+_SHOWN_CHARACTERS = 80
 _FALSE = frozenset({"false", "no", "off", "0"})
 
 
@@ -37,7 +38,7 @@ class Integer:
 
     def read(self, raw: object) -> int:
         """Accept an int, or text that is one."""
-        wanted = f"must be a whole number from {self.low} to {self.high}, not {raw!r}"
+        wanted = f"must be a whole number from {self.low} to {self.high}, not {_shown(raw)}"
         number = _number(raw, int, wanted)
         if not self.low <= number <= self.high:
             raise ValueError(wanted)
@@ -53,7 +54,7 @@ class Number:
 
     def read(self, raw: object) -> float:
         """Accept an int, a float, or text that is one."""
-        wanted = f"must be a number from {self.low:.12g} to {self.high:.12g}, not {raw!r}"
+        wanted = f"must be a number from {self.low:.12g} to {self.high:.12g}, not {_shown(raw)}"
         number = _number(raw, float, wanted)
         if math.isnan(number) or not self.low <= number <= self.high:
             raise ValueError(wanted)
@@ -70,7 +71,7 @@ class Flag:
             return raw
         word = raw.strip().lower() if isinstance(raw, str) else ""
         if word not in _TRUE | _FALSE:
-            raise ValueError(f"must be true or false, not {raw!r}")
+            raise ValueError(f"must be true or false, not {_shown(raw)}")
         return word in _TRUE
 
 
@@ -81,7 +82,7 @@ class Text:
     def read(self, raw: object) -> str:
         """Accept text only: a number in a file has lost its leading zeros."""
         if not isinstance(raw, str):
-            raise ValueError(f"must be text (quote it), not {raw!r}")
+            raise ValueError(f"must be text (quote it), not {_shown(raw)}")
         if not raw.strip() or "\x00" in raw:
             raise ValueError("must not be empty or hold NUL")
         return raw
@@ -110,7 +111,7 @@ class Choice:
         for word in self.words:
             if word.lower() == given:
                 return word
-        raise ValueError(f"must be one of {', '.join(self.words)}, not {raw!r}")
+        raise ValueError(f"must be one of {', '.join(self.words)}, not {_shown(raw)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ class TextList:
         if isinstance(raw, str):
             return tuple(part.strip() for part in raw.split(",") if part.strip())
         if not isinstance(raw, list | tuple) or not all(isinstance(item, str) for item in raw):
-            raise ValueError(f"must be a list of text, not {raw!r}")
+            raise ValueError(f"must be a list of text, not {_shown(raw)}")
         return tuple(Text().read(item) for item in raw)
 
 
@@ -149,12 +150,22 @@ class Commands:
         """Accept a mapping; text is read as YAML, so JSON will do."""
         wanted = 'must map job types to command lines, like {"resize": ["convert", "-"]}'
         try:
-            given = yaml.safe_load(raw) if isinstance(raw, str) else raw
-        except yaml.YAMLError as error:
+            given = read_yaml(raw) if isinstance(raw, str) else raw
+        except ValueError as error:
             raise ValueError(wanted) from error
         if not isinstance(given, Mapping) or not all(map(_is_command, given.items())):
             raise ValueError(wanted)
         return MappingProxyType({kind: tuple(argv) for kind, argv in given.items()})
+
+
+def _shown(raw: object) -> str:
+    """Return what was given, as far as a line has room for it."""
+    short = Repr()
+    short.maxstring = short.maxother = short.maxlong = _SHOWN_CHARACTERS
+    try:
+        return short.repr(raw)
+    except ValueError:  # a number of more digits than Python spells out
+        return "a huge number"
 
 
 def _is_command(item: tuple[object, object]) -> bool:

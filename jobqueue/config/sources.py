@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 
-import yaml
-
 from jobqueue.config.keys import RULES, SECTIONS, VARIABLES
+from jobqueue.config.yaml_text import read_yaml
 from jobqueue.errors import Fault
 
 _IGNORED_SECTION = "kafka.consumer"
@@ -75,39 +74,18 @@ def collect(
     return given
 
 
-class _Loader(yaml.SafeLoader):
-    """Refuses what YAML would quietly decide: a key that is given twice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:  # noqa: FBT001, FBT002 - the library's signature
-        seen: set[str] = set()
-        for key_node, _ in node.value:
-            name = str(key_node.value)
-            if name in seen:
-                problem = f"key {name!r} is given twice"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
-            seen.add(name)
-        return super().construct_mapping(node, deep=deep)
-
-
 def _read_document(path: Path, findings: Findings) -> Mapping[object, object]:
     try:
-        document = yaml.load(path.read_bytes(), _Loader)  # noqa: S506 - a SafeLoader
+        document = read_yaml(path.read_bytes())
     except OSError as error:
         findings.refuse(str(path), f"cannot be read: {error.strerror}")
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        findings.refuse(str(path), f"is not YAML: {_where(error)}")
+    except ValueError as error:
+        findings.refuse(str(path), str(error))
     else:
         if document is None or isinstance(document, Mapping):
             return document or {}
         findings.refuse(str(path), "must be a mapping of sections")
     return {}
-
-
-def _where(error: Exception) -> str:
-    """Say what and where, but quote nothing: the line may hold a secret."""
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or "unreadable text"
-    return f"{problem} in line {mark.line + 1}" if mark is not None else str(problem)
 
 
 def _flatten(
