@@ -30,6 +30,7 @@ class Check(StrEnum):
     CLOCKS = "clocks"
     CURSORS = "cursors"
     OVERDUE = "overdue"
+    NUMBERS = "numbers"
     FIGURES = "figures"
     PLACES = "places"
     SEQUENCES = "sequences"
@@ -49,12 +50,13 @@ ASKS = {
     Check.CLOCKS: "do the clocks of workers agree with the database's",
     Check.CURSORS: "do the consumers of events keep up",
     Check.OVERDUE: "do reaper and scheduler work",
+    Check.NUMBERS: "will no sequence give out a number again",
     Check.FIGURES: "are the figures of queues what the tables hold",
-    Check.PLACES: "is each job in exactly one place, and each place a job's",
+    Check.PLACES: "is each job in exactly one place, in its queue, and each place a job's",
     Check.SEQUENCES: "are the events of each job numbered without gaps",
     Check.TRANSITIONS: "are the transitions of each job legal, and one chain",
     Check.STATUS: "is each job where its last event says",
-    Check.KEYS: "does each idempotency key have its job",
+    Check.KEYS: "does each idempotency key have its job, and each job its key",
 }
 """What each check asks."""
 

@@ -16,8 +16,10 @@ _NEWEST = statement("find_newest_jobs")
 _MISPLACED = statement("find_misplaced_jobs")
 _BROKEN = statement("find_broken_records")
 _ORPHAN_KEYS = statement("find_orphan_keys")
+_KEYLESS = statement("find_keyless_jobs")
 _FIGURES = statement("find_wrong_figures")
 _OVERDUE = statement("find_overdue_jobs")
+_STALE_NUMBERS = statement("find_stale_numbers")
 _PARTITIONS = statement("list_event_partitions")
 _INDEXES = statement("find_bad_indexes")
 _TRANSACTIONS = statement("list_old_transactions")
@@ -104,7 +106,7 @@ async def find_job_page(db: Connection, after: int, size: int) -> Page:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """A job in no place or in several, or a row without a job (``job_id`` None)."""
+    """A job in no place, in several or in a wrong queue; without ``job_id`` a row without a job."""
 
     job: int
     job_id: UUID | None
@@ -159,6 +161,12 @@ async def find_orphan_keys(
     return KeyPage(end, row["keys"], Broken(tuple(row["job_ids"]), row["orphans"]))
 
 
+async def find_keyless_jobs(db: Connection, after: int, upto: int, limit: int) -> Broken:
+    """Return the jobs of a page whose idempotency key does not name them."""
+    rows = await db.fetch(_KEYLESS, after, upto, limit)
+    return Broken(tuple(r["job_id"] for r in rows), rows[0]["total"] if rows else 0)
+
+
 @dataclass(frozen=True, slots=True)
 class WrongFigure:
     """A depth that is not what the tables hold."""
@@ -185,13 +193,27 @@ class Overdue:
 
 
 async def find_overdue_jobs(db: Connection, seconds: float, limit: int) -> dict[str, Overdue]:
-    """Return what is overdue by more than ``seconds``, by table: leases, scheduled."""
+    """Return what is overdue by more than ``seconds``, by kind: leases, scheduled, ttl."""
     found: dict[str, Overdue] = {}
     for row in await db.fetch(_OVERDUE, seconds, limit):
         before = found.get(row["place"])
         ids = (*(before.job_ids if before else ()), str(row["job_id"]))
         found[row["place"]] = Overdue(ids, row["total"], row["oldest_s"])
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class StaleNumber:
+    """A sequence that stands below the last number that was given out."""
+
+    name: str
+    stands: int
+    given: int
+
+
+async def find_stale_numbers(db: Connection) -> list[StaleNumber]:
+    """Return the sequences that will give out numbers again."""
+    return [StaleNumber(r["name"], r["stands"], r["given"]) for r in await db.fetch(_STALE_NUMBERS)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +227,7 @@ class Partition:
     guarded: bool
 
 
-_GUARDS = 2
+_GUARDS = 3
 
 
 async def list_event_partitions(db: Connection) -> tuple[datetime, list[Partition]]:
@@ -281,14 +303,18 @@ async def list_cursor_lags(db: Connection) -> list[CursorLag]:
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """What our promises rest on: the version, whether it is a standby, settings by name."""
+    """What our promises rest on: the version, whether it is a standby, settings by name.
+
+    ``unlogged`` are tables of ours that a crash would empty.
+    """
 
     version: int
     standby: bool
+    unlogged: tuple[str, ...]
     values: dict[str, str]
 
 
-_NO_SETTING = ("version", "standby")
+_NO_SETTING = ("version", "standby", "unlogged")
 
 
 async def list_settings(db: Connection) -> ServerSettings:
@@ -296,7 +322,7 @@ async def list_settings(db: Connection) -> ServerSettings:
     row = await db.fetchrow(_SETTINGS)
     assert row is not None, "it selects no table"
     values = {name: value for name, value in row.items() if name not in _NO_SETTING}
-    return ServerSettings(row["version"], row["standby"], values)
+    return ServerSettings(row["version"], row["standby"], tuple(row["unlogged"]), values)
 
 
 async def list_unvacuumed(db: Connection) -> Sequence[tuple[str, str]]:

@@ -40,10 +40,15 @@ async def check_settings(db: Connection) -> Finding:
         for name, (good, then) in _NEEDED.items()
         if found.values[name] not in good
     ]
+    faults += [f"table {name} is unlogged: a crash empties it" for name in found.unlogged]
     if found.standby:
         faults.append("this is a standby: nothing can be written")
     if faults:
-        return _bad(Check.SETTINGS, faults, "Set them right in postgresql.conf and reload.")
+        return _bad(
+            Check.SETTINGS,
+            faults,
+            "Set them right in postgresql.conf and reload; ALTER TABLE … SET LOGGED.",
+        )
     if not OLDEST_POSTGRES <= found.version <= NEWEST_POSTGRES:
         told = f"PostgreSQL {found.version} was never tried"
         return _warning(Check.SETTINGS, [told], "Use PostgreSQL 15 to 18.")
@@ -76,9 +81,15 @@ async def check_partitions(db: Connection) -> Finding:
     now, tables = await store.list_event_partitions(db)
     ahead_s = _ahead_s(now, tables)
     days = f"partitions reach {ahead_s / 86_400:.1f} days ahead"
-    open_ones = [f"{t.name} can be changed" for t in tables if t.attached and not t.guarded]
+    open_ones = [
+        f"{t.name} can be changed, or takes illegal moves"
+        for t in tables
+        if t.attached and not t.guarded
+    ]
     if open_ones:
-        advice = "Somebody dropped or disabled triggers; see alembic/sql/0001/03_events.sql."
+        advice = (
+            "Somebody dropped or disabled triggers or a CHECK; see alembic/sql/0001/03_events.sql."
+        )
         return _bad(Check.PARTITIONS, open_ones, advice)
     advice = "Start a jq-server, or see in its log why upkeep-events fails."
     if ahead_s < FAIL_AHEAD_S:
@@ -177,7 +188,11 @@ async def check_overdue(db: Connection) -> Finding:
     overdue = await store.find_overdue_jobs(db, OVERDUE_S, EXAMPLES)
     if not overdue:
         return _ok(Check.OVERDUE, "nothing is overdue by more than 60 s")
-    words = {"leases": "expired leases", "scheduled": "jobs that came due"}
+    words = {
+        "leases": "expired leases",
+        "scheduled": "jobs that came due",
+        "ttl": "jobs whose TTL ended",
+    }
     told = [
         f"{late.total} {words[place]} wait, the oldest for {_age(late.oldest_s)}"
         for place, late in overdue.items()
@@ -188,6 +203,19 @@ async def check_overdue(db: Connection) -> Finding:
         "application's transaction holds waits for that one."
     )
     return _bad(Check.OVERDUE, told, advice, examples=ids)
+
+
+async def check_numbers(db: Connection) -> Finding:
+    """FAIL where a sequence stands too low: lease tokens would fence nobody off."""
+    stale = await store.find_stale_numbers(db)
+    if not stale:
+        return _ok(Check.NUMBERS, "every sequence stands above what it gave out")
+    told = [f"{n.name} stands at {n.stands}, and {n.given} was given out" for n in stale]
+    advice = (
+        "The tables were copied without their sequences. Stop servers and workers, then SELECT "
+        "setval('jobqueue.NAME', NUMBER) with what was given out, plus a margin."
+    )
+    return _bad(Check.NUMBERS, told, advice)
 
 
 async def check_figures(db: Connection) -> Finding:
@@ -214,6 +242,7 @@ LOOKS: dict[Check, Look] = {
     Check.CLOCKS: check_clocks,
     Check.CURSORS: check_cursors,
     Check.OVERDUE: check_overdue,
+    Check.NUMBERS: check_numbers,
     Check.FIGURES: check_figures,
 }
 """The check behind each name; the others walk (``walks``)."""

@@ -26,11 +26,11 @@ _LONGEST_REST_S = 2.0
 
 _RECORD = (Check.PLACES, Check.SEQUENCES, Check.TRANSITIONS, Check.STATUS)
 _FAULTS = {
-    Check.PLACES: "are not in exactly one place",
+    Check.PLACES: "are not in exactly one place, or not in their queue",
     Check.SEQUENCES: "have events that are not numbered 1, 2, 3 …",
     Check.TRANSITIONS: "have transitions that are illegal or no chain",
     Check.STATUS: "are not where their last event says",
-    Check.KEYS: "are named by an idempotency key and do not exist",
+    Check.KEYS: "and their idempotency keys do not name each other",
 }
 _ADVICE = (
     "A fault of this kind comes from rows changed by hand, or is a bug: keep the output of "
@@ -122,11 +122,21 @@ async def walk_keys(patient: Patient) -> AsyncIterator[CheckProgress | Finding]:
         tally.add(page.orphans.total, [str(job_id) for job_id in page.orphans.job_ids])
         after, seen = page.end, seen + page.keys
         yield CheckProgress(Check.KEYS, seen, seen)
+    job = store.FIRST
+    while job < store.LAST:
+        jobs = await patient.run(_page_after(job))
+        keyless = await patient.run(_keyless(job, jobs.upto))
+        tally.add(keyless.total, [str(job_id) for job_id in keyless.job_ids])
+        job = jobs.upto
     yield _judge(Check.KEYS, tally, f"{seen} keys")
 
 
 def _keys_after(after: tuple[str, str]) -> Callable[[Connection], Awaitable[store.KeyPage]]:
     return lambda c: store.find_orphan_keys(c, after, PAGE_KEYS, EXAMPLES)
+
+
+def _keyless(after: int, upto: int) -> Callable[[Connection], Awaitable[store.Broken]]:
+    return lambda c: store.find_keyless_jobs(c, after, upto, EXAMPLES)
 
 
 def _judge(check: Check, tally: _Tally, scope: str) -> Finding:

@@ -15,7 +15,7 @@ from jobqueue.submission import walks
 from jobqueue.submission.doctor import Doctor
 from tests.store.conftest import Connect
 from tests.support.checkup import bad, checked
-from tests.support.store import FAILURE, claim, settle, spec, store, submit
+from tests.support.store import FAILURE, add_queue, claim, settle, spec, store, submit
 
 Plant = Callable[[Connection], Awaitable[object]]
 
@@ -34,6 +34,9 @@ async def change_events(db: Connection, *statements: str) -> None:
     await db.execute("ALTER TABLE jobqueue.job_events DROP CONSTRAINT job_events_legal_move")
     for text in statements:
         await db.execute(text)
+    await db.execute(
+        "ALTER TABLE jobqueue.job_events ADD CONSTRAINT job_events_legal_move CHECK (true)"
+    )
     await db.execute("ALTER TABLE jobqueue.job_events ENABLE ALWAYS TRIGGER job_events_immutable")
 
 
@@ -87,6 +90,40 @@ async def test_a_row_without_a_job_is_found(lived: Connection, pool: Pool, table
     found = (await checked(pool))["places"]
     assert found.verdict is Verdict.FAIL
     assert found.examples == (f"row {job} of {table} without a job",)
+
+
+@pytest.mark.parametrize("table", ["ready", "scheduled", "leases", "finished"])
+async def test_a_job_in_the_place_of_another_queue_is_found(
+    lived: Connection, pool: Pool, table: str
+) -> None:
+    job, job_id = await any_job(lived, table)
+    await add_queue(lived, "other")
+    await lived.execute(
+        f"UPDATE jobqueue.{table} SET queue_id = (SELECT max(queue_id) FROM jobqueue.queues)"
+        " WHERE id = $1",
+        job,
+    )
+    assert (await checked(pool))["places"].examples == (f"{job_id} in {table} of another queue",)
+
+
+async def test_jobs_of_a_queue_that_was_erased_are_found(lived: Connection, pool: Pool) -> None:
+    _, job_id = await any_job(lived, "leases")
+    await lived.execute("DELETE FROM jobqueue.queues")
+    found = (await checked(pool, "places"))["places"]
+    assert found.found.startswith("8 jobs are ")
+    assert f"{job_id} in leases of no queue" in found.examples
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["finished SET reason = 'CRASH_LIMIT'", "leases SET attempt = 9", "leases SET token = 9999"],
+)
+async def test_a_row_that_tells_another_story_than_its_last_event_is_found(
+    lived: Connection, pool: Pool, change: str
+) -> None:
+    job, job_id = await any_job(lived, change.split(maxsplit=1)[0])
+    await lived.execute(f"UPDATE jobqueue.{change} WHERE id = $1", job)
+    assert (await checked(pool))["status"].examples == (str(job_id),)
 
 
 async def test_rows_beyond_the_last_job_are_found_too(lived: Connection, pool: Pool) -> None:
@@ -162,6 +199,27 @@ async def test_a_key_without_its_job_is_found(lived: Connection, pool: Pool) -> 
         "UPDATE jobqueue.idempotency_keys SET job_id = gen_random_uuid() RETURNING job_id"
     )
     assert (await checked(pool, "keys"))["keys"].examples == (str(job_id),)
+
+
+@pytest.mark.parametrize(
+    ("change", "found_jobs"),
+    [
+        ("DELETE FROM jobqueue.idempotency_keys", 1),
+        ("UPDATE jobqueue.jobs SET idempotency_key = NULL", 1),
+        (
+            "UPDATE jobqueue.idempotency_keys SET job_id = j.job_id FROM jobqueue.jobs j WHERE j.id = 1",
+            2,
+        ),
+    ],
+    ids=["no key", "no key at the job", "another's key"],
+)
+async def test_a_job_and_a_key_that_do_not_name_each_other_are_found(
+    lived: Connection, pool: Pool, change: str, found_jobs: int
+) -> None:
+    await lived.execute(change)
+    found = (await checked(pool, "keys"))["keys"]
+    assert found.verdict is Verdict.FAIL
+    assert len(found.examples) == found_jobs
 
 
 async def test_at_most_five_jobs_are_named_and_all_are_counted(

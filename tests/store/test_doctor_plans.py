@@ -30,6 +30,7 @@ _VALUES = {
     "find_misplaced_jobs": ("1000", "1500", "5"),
     "find_broken_records": ("1000", "1500", "ARRAY['>PENDING']", "5"),
     "find_orphan_keys": ("''", "''", "500", "5"),
+    "find_keyless_jobs": ("1000", "1500", "5"),
     "find_overdue_jobs": ("60", "5"),
     "find_job_page": ("1000", "500"),
     "find_newest_jobs": ("500",),

@@ -50,6 +50,39 @@ CLUSTER: list[tuple[str, str, Verdict, str]] = [
         Verdict.FAIL,
         "jobs that came due wait, the oldest for 5 min",
     ),
+    (
+        "UPDATE jobqueue.ready SET expires_at = now() - interval '5 min'",
+        "overdue",
+        Verdict.FAIL,
+        "jobs whose TTL ended wait, the oldest for 5 min",
+    ),
+    (
+        "UPDATE jobqueue.scheduled SET expires_at = now() - interval '3 min'",
+        "overdue",
+        Verdict.FAIL,
+        "jobs whose TTL ended wait, the oldest for 3 min",
+    ),
+    (
+        f"{ALTER}job_events DROP CONSTRAINT job_events_legal_move",
+        "partitions",
+        Verdict.FAIL,
+        "job_events can be changed, or takes illegal moves",
+    ),
+    (f"{ALTER}queue_minutes SET UNLOGGED", "settings", Verdict.FAIL, "queue_minutes is unlogged"),
+    *(
+        (
+            f"SELECT setval('jobqueue.{name}', 1, false)",
+            "numbers",
+            Verdict.FAIL,
+            f"{name} stands at 0, and ",
+        )
+        for name in (
+            "lease_token_seq",
+            "event_id_seq",
+            "jobs_id_seq",
+            "queues_queue_id_seq",
+        )
+    ),
 ]
 
 

@@ -1,12 +1,14 @@
 -- Every partition of events, detached ones too, and the tables that are no partition but are
--- guarded alike (starts_at NULL). guards is how many of the triggers that refuse UPDATE, DELETE
--- and TRUNCATE are there and always on: 2.
+-- guarded alike (starts_at NULL). guards is how many there are of the triggers that refuse UPDATE,
+-- DELETE and TRUNCATE, always on, and the CHECK that refuses illegal moves: 3.
 SELECT c.relname AS name, b.starts_at, b.starts_at + interval '7 days' AS ends_at, now() AS now,
        c.relname IN ('job_events', 'job_events_kept')
            OR (i.inhrelid IS NOT NULL AND NOT i.inhdetachpending) AS attached,
        (SELECT count(*) FROM pg_trigger t
         WHERE t.tgrelid = c.oid AND t.tgenabled = 'A'
-          AND t.tgfoid = 'jobqueue.refuse_event_change'::regproc) AS guards
+          AND t.tgfoid = 'jobqueue.refuse_event_change'::regproc)
+       + (SELECT count(*) FROM pg_constraint k
+          WHERE k.conrelid = c.oid AND k.conname = 'job_events_legal_move') AS guards
 FROM pg_class c
 JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'jobqueue'
 LEFT JOIN pg_inherits i ON i.inhrelid = c.oid AND i.inhparent = 'jobqueue.job_events'::regclass
