@@ -216,11 +216,26 @@ async def list_events_after(
     return Page(_events(await db.fetch(_LIST_AFTER, after, upto, queue, end.snapshot)), upto)
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """From one place in the stream to the next; with all that comes after event ``again``.
+
+    ``again`` is for places in two epochs: the first one's snapshot may then hide what is new.
+    """
+
+    start: TailStart
+    end: TailStart
+    again: int | None = None
+
+
 async def list_new_events(
-    db: Db, start: TailStart, end: TailStart, *, after: int, limit: int, queue: str | None
+    db: Db, step: Step, *, after: int, limit: int, queue: str | None
 ) -> list[StreamEvent]:
-    """Return what became visible from ``start`` to ``end``, by id, a page after an id."""
-    rows = await db.fetch(_LIST_NEW, start.snapshot, start.since, end.snapshot, queue, after, limit)
+    """Return what became visible in a step, by id, a page after an id."""
+    start, end = step.start, step.end
+    rows = await db.fetch(
+        _LIST_NEW, start.snapshot, start.since, end.snapshot, queue, after, limit, step.again
+    )
     return _events(rows)
 
 

@@ -62,7 +62,8 @@ class EventServiceServicer(object):
     """
 
     def TailEvents(self, request, context):
-        """Sends transitions in the order of each job. May repeat some after a failure of the database.
+        """Sends transitions in the order of each job, each once. One that follows waits while the database
+        is away and goes on after a crash or a failover; after a restore some may come again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

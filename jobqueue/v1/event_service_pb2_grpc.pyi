@@ -34,7 +34,9 @@ class EventServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> EventServiceAsyncStub: ...
     TailEvents: _grpc.UnaryStreamMultiCallable[_event_service_pb2.TailEventsRequest, _event_service_pb2.TailEventsResponse]
-    """Sends transitions in the order of each job. May repeat some after a failure of the database."""
+    """Sends transitions in the order of each job, each once. One that follows waits while the database
+    is away and goes on after a crash or a failover; after a restore some may come again.
+    """
     ListParkedEvents: _grpc.UnaryUnaryMultiCallable[_event_service_pb2.ListParkedEventsRequest, _event_service_pb2.ListParkedEventsResponse]
     """Lists events that Kafka refused for good, by event id."""
     ResendParkedEvents: _grpc.UnaryUnaryMultiCallable[_event_service_pb2.ResendParkedEventsRequest, _event_service_pb2.ResendParkedEventsResponse]
@@ -50,7 +52,9 @@ class EventServiceAsyncStub(EventServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     TailEvents: _aio.UnaryStreamMultiCallable[_event_service_pb2.TailEventsRequest, _event_service_pb2.TailEventsResponse]  # type: ignore[assignment]
-    """Sends transitions in the order of each job. May repeat some after a failure of the database."""
+    """Sends transitions in the order of each job, each once. One that follows waits while the database
+    is away and goes on after a crash or a failover; after a restore some may come again.
+    """
     ListParkedEvents: _aio.UnaryUnaryMultiCallable[_event_service_pb2.ListParkedEventsRequest, _event_service_pb2.ListParkedEventsResponse]  # type: ignore[assignment]
     """Lists events that Kafka refused for good, by event id."""
     ResendParkedEvents: _aio.UnaryUnaryMultiCallable[_event_service_pb2.ResendParkedEventsRequest, _event_service_pb2.ResendParkedEventsResponse]  # type: ignore[assignment]
@@ -69,7 +73,9 @@ class EventServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _event_service_pb2.TailEventsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_event_service_pb2.TailEventsResponse], _abc.AsyncIterator[_event_service_pb2.TailEventsResponse]]:
-        """Sends transitions in the order of each job. May repeat some after a failure of the database."""
+        """Sends transitions in the order of each job, each once. One that follows waits while the database
+        is away and goes on after a crash or a failover; after a restore some may come again.
+        """
 
     @_abc_1.abstractmethod
     def ListParkedEvents(

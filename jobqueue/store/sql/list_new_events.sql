@@ -1,6 +1,8 @@
 -- What is visible now and was not in a snapshot, in order. For readers without a stored cursor.
+-- Where transaction ids may have been issued anew since, what is new may look as if it had been
+-- visible: then all that comes after an event is looked at again.
 -- $1 snapshot text · $2 since timestamptz · $3 up to snapshot text · $4 queue text, NULL: all
--- $5 after this event bigint · $6 limit int
+-- $5 after this event bigint · $6 limit int · $7 all that comes after this event bigint, NULL: no
 WITH e AS MATERIALIZED (
     SELECT x.* FROM jobqueue.job_events x
     WHERE x.at >= $2::timestamptz AND x.xid >= pg_snapshot_xmax($1::text::pg_snapshot)
@@ -8,6 +10,11 @@ WITH e AS MATERIALIZED (
     UNION ALL
     SELECT x.* FROM pg_snapshot_xip($1::text::pg_snapshot) t JOIN jobqueue.job_events x ON x.xid = t
     WHERE x.at >= $2::timestamptz AND pg_visible_in_snapshot(t, $3::text::pg_snapshot)
+    UNION ALL
+    SELECT x.* FROM jobqueue.job_events x
+    WHERE x.eid > $7::bigint AND x.at >= $2::timestamptz
+      AND pg_visible_in_snapshot(x.xid, $1::text::pg_snapshot)
+      AND pg_visible_in_snapshot(x.xid, $3::text::pg_snapshot)
 )
 SELECT e.eid AS event_id, coalesce(j.job_id, r.job_id) AS job_id, q.name AS queue,
        e.seq AS sequence, e.from_status::text AS from_status, e.to_status::text AS to_status, e.at,
