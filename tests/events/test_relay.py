@@ -72,6 +72,10 @@ async def test_a_transaction_that_stays_open_holds_up_nobody_else_and_is_not_mis
         await submit(conn, 2)
         async with conn.transaction():  # a savepoint
             await submit(conn, 3)
+        undone = conn.transaction()
+        await undone.start()
+        await submit(conn, 4)
+        await undone.rollback()
         await run_jobs(pool, 20)
         await all_arrive(pool, listener)
         assert len(listener.heard) == 80

@@ -1,6 +1,8 @@
 """Real servers: one takes over from another that is stopped for longer than its lease."""
 
+import asyncio
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +17,11 @@ from tests.support.store import add_queue
 from tests.support.waiting import eventually
 
 HOLDS = "publishing events to Kafka"
+WINDOW = """
+    SELECT window_eid, window_last_eid FROM jobqueue.event_cursors
+    WHERE name = 'kafka' AND window_end IS NOT NULL
+"""
+EXPIRE = "UPDATE jobqueue.event_cursors SET expires_at = now() WHERE name = 'kafka'"
 
 
 @contextmanager
@@ -50,6 +57,37 @@ async def test_a_stopped_server_is_replaced_and_harms_nothing_when_it_comes_back
         holder.send(signal.SIGCONT)
         await run_jobs(pool, 50)
         await all_arrive(pool, listener)
+
+
+async def test_a_server_killed_in_the_middle_of_a_page_is_replaced_and_only_that_page_repeats(
+    database: str, pool: Pool, way: Way, topic: str, listener: Listener, tmp_path: Path
+) -> None:
+    with two_servers(database, way, topic, tmp_path) as servers:
+        await add_queue(pool)
+        await run_jobs(pool, 20)
+        await all_arrive(pool, listener)
+        (holder,) = [server for server in servers if HOLDS in server.text()]
+        before = len(listener.heard)
+        way.hold_answers()
+        async with pool.acquire() as connection, connection.transaction():
+            await run_jobs(connection, 50)
+        await eventually(lambda: _heard_more(listener, before), what="records without an answer")
+        holder.kill()
+        window = await pool.fetchrow(WINDOW)
+        assert window is not None, "it died before it could pass the page"
+        arrived = {each.event.event_id for each in listener.listen(1.0)[before:]}
+        way.release_answers()
+        await pool.execute(EXPIRE)
+        await all_arrive(pool, listener)
+    times = Counter(each.event.event_id for each in listener.heard)
+    repeated = {eid for eid, count in times.items() if count > 1}
+    page = set(range(window["window_eid"] + 1, window["window_last_eid"] + 1))
+    assert arrived <= repeated < page, "it died when some of the page had arrived, and some had not"
+    assert max(times.values()) == 2
+
+
+async def _heard_more(listener: Listener, before: int) -> bool:
+    return len(await asyncio.to_thread(listener.listen)) > before
 
 
 def test_a_dry_run_says_that_kafka_cannot_be_reached_and_ends_with_1(database: str) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+from asyncio.subprocess import PIPE
 
 import pytest
 
@@ -115,6 +116,25 @@ async def _is(server: Facade, wanted: tuple[str, str]) -> bool:
     return await kafka_state(server) == wanted
 
 
+async def test_a_closed_pipe_ends_the_tail_silently_also_one_that_follows(
+    database: str, pool: Pool
+) -> None:
+    async with serving(database) as server:
+        await add_queue(pool)
+        await submit(pool, 3_000)
+        env = environment(server_addr=f"127.0.0.1:{server.port}")
+        for flags in ("", "--follow --output json"):
+            tail = " ".join(ctl_command("events", "tail", "--from", "0"))
+            shell = f"{tail} {flags} | head -1; echo ${{PIPESTATUS[0]}}"
+            ended = await asyncio.create_subprocess_exec(
+                "bash", "-c", shell, env=env, stdout=PIPE, stderr=PIPE
+            )
+            out, told = await asyncio.wait_for(ended.communicate(), 60)
+            assert told == b""
+            assert len(out.splitlines()) == 2
+            assert out.splitlines()[-1] == b"0"
+
+
 async def test_jq_ctl_shows_events_as_lines_of_json_and_ends_with_130_when_interrupted(
     database: str, pool: Pool
 ) -> None:
@@ -129,7 +149,7 @@ async def test_jq_ctl_shows_events_as_lines_of_json_and_ends_with_130_when_inter
         ] * 2
         argv = ctl_command("events", "tail", "--follow", "--from", "0", "--output", "json")
         following = await asyncio.create_subprocess_exec(
-            *argv, env=environment(server_addr=address), stdout=asyncio.subprocess.PIPE
+            *argv, env=environment(server_addr=address), stdout=PIPE
         )
         assert following.stdout is not None
         assert await asyncio.wait_for(following.stdout.readline(), 60)

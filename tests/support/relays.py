@@ -11,7 +11,7 @@ from jobqueue.domain.outcome import Completed
 from jobqueue.events.publisher import Publisher
 from jobqueue.events.relay import Relay
 from jobqueue.store.leases import settle_leases
-from jobqueue.store.pool import Pool
+from jobqueue.store.pool import Db, Pool
 from tests.support.kafka import Listener
 from tests.support.kafka_way import Way
 from tests.support.store import WORKER, claim, settlement, submit
@@ -27,13 +27,13 @@ ALL_EVENTS = """
 EVENTS_PER_JOB = 4
 
 
-async def run_jobs(pool: Pool, count: int) -> None:
+async def run_jobs(db: Db, count: int) -> None:
     """Take jobs of queue ``q`` from their submission to DONE."""
-    await submit(pool, count)
-    jobs = await claim(pool, count)
+    await submit(db, count)
+    jobs = await claim(db, count)
     assert len(jobs) == count
     ended = [settlement(job, Completed(b"")) for job in jobs]
-    await settle_leases(pool, worker=WORKER, settlements=ended)
+    await settle_leases(db, worker=WORKER, settlements=ended)
 
 
 def relay(pool: Pool, settings: KafkaSettings, **options: Any) -> Relay:
