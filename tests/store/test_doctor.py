@@ -201,15 +201,18 @@ async def test_a_key_without_its_job_is_found(lived: Connection, pool: Pool) -> 
     assert (await checked(pool, "keys"))["keys"].examples == (str(job_id),)
 
 
+_ANOTHERS_KEY = (
+    "UPDATE jobqueue.idempotency_keys k SET job_id = j.job_id FROM jobqueue.jobs j "
+    "WHERE j.id = 1 AND j.idempotency_key IS NULL"
+)
+
+
 @pytest.mark.parametrize(
     ("change", "found_jobs"),
     [
         ("DELETE FROM jobqueue.idempotency_keys", 1),
         ("UPDATE jobqueue.jobs SET idempotency_key = NULL", 1),
-        (
-            "UPDATE jobqueue.idempotency_keys SET job_id = j.job_id FROM jobqueue.jobs j WHERE j.id = 1",
-            2,
-        ),
+        (_ANOTHERS_KEY, 2),
     ],
     ids=["no key", "no key at the job", "another's key"],
 )
