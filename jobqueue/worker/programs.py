@@ -13,6 +13,7 @@ from jobqueue.domain.outcome import Failed, Outcome
 from jobqueue.worker.around import trace_variables
 from jobqueue.worker.attempt import Attempt
 from jobqueue.worker.endings import completed
+from jobqueue.worker.gate import gated
 from jobqueue.worker.groups import ProcessGroup, exit_words
 from jobqueue.worker.guard import Guard
 
@@ -31,16 +32,18 @@ async def run_program(
     Both are always drained; beyond the limits they cost no memory. When the program ends, whatever
     it left in its process group is killed. Cancellation ends the group and returns when it is dead.
     """
-    streams = (DEVNULL if stdin is None else PIPE, PIPE, PIPE)
+    env = job_environment(attempt)
     try:
-        group = ProcessGroup.spawn(argv, guard, streams=streams, env=job_environment(attempt))
+        started, fed = gated(argv, stdin, env)
+        streams = (DEVNULL if fed is None else PIPE, PIPE, PIPE)
+        group = ProcessGroup.spawn(started, guard, streams=streams, env=env)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         return Failed(safe_text(f"cannot start {argv[0]!r}: {why}", limits.error_bytes))
     attempt.begin()
     pipes = _Pipes(group, limits)
     try:
-        await pipes.connect(stdin)
+        await pipes.connect(fed)
         code = await group.exited()
     except asyncio.CancelledError:
         await group.end(attempt.patience())

@@ -22,6 +22,7 @@ Run = Callable[..., Awaitable[Settlement]]
 def registry() -> Registry:
     commands = {
         "cat": ("cat",),
+        "environment": ("env",),
         "missing": ("/no/such/program",),
         "flood": ("sh", "-c", "head -c 500000000 /dev/zero; head -c 500000000 /dev/zero >&2"),
         "fails": ("sh", "-c", "echo out; echo 'bad \\377 luck' >&2; exit 3"),

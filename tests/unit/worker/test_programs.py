@@ -3,6 +3,9 @@
 import json
 import os
 import resource
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from jobqueue.domain.state import Reason
 from jobqueue.worker.programs import _error_text
 from jobqueue.worker.registry import Shell
 from jobqueue.worker.runners import shell_command
+from tests.support.waiting import eventually_sync
 from tests.unit.worker.conftest import Run
 from tests.unit.worker.test_handlers import dead, pid_in
 
@@ -48,6 +52,28 @@ async def test_a_failed_command_keeps_its_exit_code_and_the_end_of_its_stderr(ru
 
 async def test_a_command_killed_by_a_signal_says_which(run: Run) -> None:
     assert (await run("shell", shell("kill -SEGV $$"))).detail == "died with signal SIGSEGV"
+
+
+async def test_a_command_has_every_variable_of_the_worker_also_such_as_shells_drop(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIN_NAME", "plain")
+    plain = (await run("environment")).result or b""
+    monkeypatch.setenv("dotted.name", "dotted")
+    both = (await run("environment")).result or b""
+    assert b"PLAIN_NAME=plain" in plain
+    assert b"PLAIN_NAME=plain" in both
+    assert b"dotted.name=dotted" in both
+
+
+def test_a_command_whose_worker_is_killed_before_the_guard_knows_it_never_begins(
+    tmp_path: Path,
+) -> None:
+    begun, pid = tmp_path / "begun", tmp_path / "pid"
+    argv = [sys.executable, "-m", "tests.support.dies_in_the_gap", str(begun), str(pid)]
+    assert subprocess.run(argv, check=False).returncode == -signal.SIGKILL
+    eventually_sync(lambda: dead(pid_in(pid)), what="the end of the orphan")
+    assert not begun.exists()
 
 
 async def test_a_missing_program_is_a_clear_failure(run: Run) -> None:

@@ -1,0 +1,35 @@
+"""A worker that is killed after it started a program and before its guard hears of it.
+
+Started as ``python -m tests.support.dies_in_the_gap FILE PIDFILE``: the program makes FILE.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from jobqueue.domain.limits import Limits
+from jobqueue.worker.attempt import Attempt
+from jobqueue.worker.guard import Guard
+from jobqueue.worker.programs import run_program
+from tests.support.recording_leases import leased
+
+
+class Gap(Guard):
+    """A guard that its worker never gets to tell anything."""
+
+    def add(self, group: int) -> None:
+        """Die of SIGKILL, leaving the number of the group behind."""
+        Path(sys.argv[2]).write_text(str(group))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def main() -> None:
+    """Run the program."""
+    attempt = Attempt(leased(), timeout_s=None, kill_grace_s=1.0, on_begin=lambda _: None)
+    await run_program(["touch", sys.argv[1]], None, attempt, Limits(), Gap())
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
