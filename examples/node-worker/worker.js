@@ -16,6 +16,14 @@ const RESULT_TRIES_S = 30;
 
 const log = (message, more = {}) => console.log(JSON.stringify({ message, ...more }));
 const toMs = ({ seconds, nanos }) => Number(seconds) * 1_000 + nanos / 1e6;
+const LONGEST_MS = 2 ** 31 - 1; // of a timer in Node; a longer one would fire at once
+
+// A job without a type is for the handler named like its queue, else for "default". Types are
+// chosen by whoever submits: "constructor" must not find what every object has.
+function handlerOf({ type, queue }) {
+  const name = type || (Object.hasOwn(handlers, queue) ? queue : "default");
+  return Object.hasOwn(handlers, name) ? handlers[name] : undefined;
+}
 
 class Worker {
   constructor(service, facts) {
@@ -119,7 +127,7 @@ class Worker {
   }
 
   async execute(job, signal) {
-    const result = handlers[job.type]
+    const result = handlerOf(job)
       ? await this.attempt(job, signal)
       : { outcome: "OUTCOME_NO_HANDLER", detail: `no handler for ${job.type || "no type"}` };
     if (result && signal.reason !== "LOST") await this.report(job, result);
@@ -132,10 +140,10 @@ class Worker {
     if (starts[0].state !== "STATE_STARTED") return null;
     log("started", { job_id: job.job_id, type: job.type });
     const progress = (percent, message) => this.progress(job, percent, message);
-    const limit = job.run_timeout ? AbortSignal.timeout(toMs(job.run_timeout)) : signal;
+    const limit = job.run_timeout ? AbortSignal.timeout(Math.min(toMs(job.run_timeout), LONGEST_MS)) : signal;
     try {
       const both = { signal: AbortSignal.any([signal, limit]), progress };
-      return { outcome: "OUTCOME_DONE", result: await handlers[job.type](job, both) };
+      return { outcome: "OUTCOME_DONE", result: await handlerOf(job)(job, both) };
     } catch (error) {
       if (signal.reason === "CANCELLED") return { outcome: "OUTCOME_CANCELLED", detail: "as asked" };
       if (limit.aborted) return { outcome: "OUTCOME_TIMED_OUT", detail: "took too long" };

@@ -124,7 +124,8 @@ _HANDSHAKES = {
     "CERTIFICATE_VERIFY_FAILED": "no CA that is trusted here has signed the server's certificate",
     "Hostname Verification": "the server's certificate is for another host name",
     "WRONG_VERSION_NUMBER": "the server does not speak TLS",
-    "create security handshaker": "the client's certificate and key do not go together",
+    "create security handshaker": "the client's certificate and key do not go together, or its CA"
+    " file holds no certificate",
     # All that a client hears when a server that wants TLS, or another certificate, hangs up.
     "Socket closed": "it hung up at once; it may want TLS, or a client certificate that it trusts",
 }

@@ -70,6 +70,17 @@ def test_it_runs_jobs_and_tells_their_outcomes(worker: Program, ctl: Ctl, queue:
     assert ctl.becomes(strange, "FAILED")["reason"] == "NO_HANDLER"
 
 
+def test_whoever_submits_finds_only_its_handlers_and_may_let_them_run_for_years(
+    worker: Program, ctl: Ctl, queue: str
+) -> None:
+    inherited = ctl.submit("--type", "constructor", queue=queue)
+    patient = ctl.submit(
+        "--type", "wait", "--run-timeout", "300000000", queue=queue, payload="0.01"
+    )
+    assert ctl.becomes(inherited, "FAILED")["reason"] == "NO_HANDLER"
+    assert ctl.becomes(patient, "DONE")["result"] == "waited"
+
+
 def test_it_tells_how_far_it_is_and_hears_of_a_cancel(
     worker: Program, ctl: Ctl, queue: str
 ) -> None:
