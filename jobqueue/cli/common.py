@@ -1,5 +1,6 @@
 """What the server and the worker program share: flags, exit codes, start-up, last words."""
 
+import os
 import signal
 import sys
 from collections.abc import Iterable
@@ -12,12 +13,26 @@ from jobqueue.config.model import Settings
 from jobqueue.errors import JobQueueError, SettingsError
 
 FAILED, BAD_SETTINGS = 1, 2
+_LAST_STREAM = 2
 LEVELS = click.Choice(("trace", "debug", "info", "warn", "error"))
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
-def end_quietly_while_starting() -> None:
+def begin() -> None:
+    """Do what comes first in a program that stays."""
+    _open_missing_streams()
+    _end_quietly_while_starting()
+
+
+def _open_missing_streams() -> None:
+    """A socket that gets the number of a stream that is closed would be written to by children."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= _LAST_STREAM:
+        os.set_inheritable(fd, True)
+    os.close(fd)
+
+
+def _end_quietly_while_starting() -> None:
     """Until the loop listens, nothing is held: a signal may end the process at once."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: sys.exit(0))

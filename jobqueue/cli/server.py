@@ -17,7 +17,7 @@ from jobqueue.cli.common import (
     FILE,
     FOLDER,
     LEVELS,
-    end_quietly_while_starting,
+    begin,
     refuse,
     say_failed,
     start_logging,
@@ -123,7 +123,7 @@ def migrate_command(flags: Flags, revision: str) -> None:
 
 
 def _serve(flags: Flags) -> None:
-    end_quietly_while_starting()
+    begin()
     from jobqueue.wiring.serve import serve  # noqa: PLC0415 - loads the server
 
     settings = _start_up(flags)

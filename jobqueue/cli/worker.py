@@ -17,7 +17,7 @@ from jobqueue.cli.common import (
     FILE,
     FOLDER,
     LEVELS,
-    end_quietly_while_starting,
+    begin,
     refuse,
     say_failed,
     start_logging,
@@ -140,7 +140,7 @@ def cli(**given: Any) -> None:
     flags = Flags(connection=Connection.taken_from(given), **given)
     if flags.data_dir is not None and not flags.embedded:
         raise click.UsageError("--data-dir needs --embedded")
-    end_quietly_while_starting()
+    begin()
     # Like `python -m`: handlers live where the worker is started.
     sys.path.insert(0, str(Path.cwd()))
     _exit(_start(flags))
