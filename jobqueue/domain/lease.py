@@ -70,3 +70,4 @@ class LeasedJob:
     trace_context: dict[str, str] = field(default_factory=dict)
     counters: Counters = field(default_factory=Counters)
     policy: RetryPolicy = field(default_factory=RetryPolicy)
+    waited_s: float = 0.0  # from when it was ready to when it was claimed

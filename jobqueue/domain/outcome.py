@@ -7,10 +7,11 @@ request that arrives after the decision is honoured by the settling statement it
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from jobqueue.domain.backoff import RetryPolicy, bounded_delay, retry_delay
 from jobqueue.domain.lease import Counters, Lease
-from jobqueue.domain.state import Reason
+from jobqueue.domain.state import JobStatus, Reason
 
 HANDBACK_LIMIT = 10
 """The tenth lease lost in a row while ASSIGNED counts as a crash."""
@@ -110,6 +111,34 @@ class Fate(StrEnum):
     DEAD = "DEAD"  # finished, dead-lettered
 
 
+class End(NamedTuple):
+    """The transitions that a settlement writes."""
+
+    fate: Fate
+    reason: Reason
+    dead_reason: Reason | None = None
+
+    @property
+    def charges_retry(self) -> bool:
+        """True when the attempt cost a retry and another one is to come."""
+        return self.fate is Fate.WAIT and self.reason not in _FREE_WAITS
+
+    def moves(self) -> tuple[tuple[JobStatus, Reason], ...]:
+        """Return where the job goes on its way, and why."""
+        if self.fate is Fate.DONE:
+            return ((JobStatus.DONE, self.reason),)
+        failed = (JobStatus.FAILED, self.reason)
+        if self.fate is Fate.READY:
+            return failed, (JobStatus.PENDING, self.reason)
+        if self.dead_reason is not None:
+            return failed, (JobStatus.DEAD_LETTERED, self.dead_reason)
+        return (failed,)
+
+
+_CANCELLED_END = End(Fate.DEAD, Reason.CANCELLED, Reason.CANCELLED)
+_FREE_WAITS = frozenset({Reason.RETRY_LATER, Reason.NO_HANDLER})
+
+
 @dataclass(frozen=True, slots=True)
 class Settlement:
     """The end of one lease, ready to be written."""
@@ -123,6 +152,10 @@ class Settlement:
     result: bytes | None = field(default=None, repr=False)
     result_truncated: bool = False
     detail: str | None = None  # error text of a failure, or why
+
+    def end(self, *, cancelled: bool) -> End:
+        """Return what is written; ``cancelled`` when the statement met a cancel request."""
+        return _CANCELLED_END if cancelled else End(self.fate, self.reason, self.dead_reason)
 
 
 @dataclass(frozen=True, slots=True)

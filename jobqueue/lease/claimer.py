@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.lease.probes import ProbePlan
+from jobqueue.lease.signals import QUEUES_MISSING
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
 from jobqueue.store.leases import Probe, claim_jobs, lock_queue
 from jobqueue.store.pool import Connection
@@ -103,6 +104,9 @@ class Claimer:
         if self._clock.monotonic() >= self._serving_until:
             self._serving = await list_queue_serving(db, self._names)
             self._serving_until = self._clock.monotonic() + SERVING_AGE_S
+            missing = frozenset(self._names).difference(queue.name for queue in self._serving)
+            if missing:
+                QUEUES_MISSING.emit(missing)
 
     def _note(self, rooms: dict[str, int], jobs: list[LeasedJob]) -> None:
         gave = {job.queue for job in jobs}

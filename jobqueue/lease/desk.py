@@ -28,8 +28,9 @@ from jobqueue.domain.worker import WorkerCommand, WorkerFacts
 from jobqueue.errors import NotFound
 from jobqueue.lease.errands import Errands
 from jobqueue.lease.outlet import Outlet
+from jobqueue.lease.tally import tell_settled, tell_started
 from jobqueue.store import workers
-from jobqueue.store.faults import retrying
+from jobqueue.store.faults import retrying, retrying_told
 from jobqueue.store.leases import (
     HeldLease,
     LeaseAnswer,
@@ -114,9 +115,10 @@ class Desk:
 
     async def start(self, worker: int, leases: Sequence[Lease]) -> list[LeaseAnswer]:
         """Start jobs that were sent; answer each: started, expired or lost."""
-        answers = await retrying(
+        answers, unclear = await retrying_told(
             lambda: start_leases(self._pool, worker=worker, leases=leases, lease_s=self._lease_s)
         )
+        tell_started(answers, unclear=unclear)
         self._gone(worker, [a.lease for a in answers if a.state != "started"])
         return answers
 
@@ -146,9 +148,12 @@ class Desk:
         ]
         verdicts: dict[Lease, Verdict] = dict.fromkeys(unfit, "not_started")
         if settlements:
-            answers = await retrying(
+            answers, unclear = await retrying_told(
                 lambda: settle_leases(self._pool, worker=worker, settlements=settlements)
             )
+            queues = {lease: h.queue for lease, h in held.items()}
+            known = [answer for answer in answers if answer.lease in queues]
+            tell_settled(known, settlements, queues, unclear=unclear)
             verdicts |= {a.lease: "settled" if a.state == "settled" else "lost" for a in answers}
         self._gone(worker, [lease for lease in outcomes if lease not in unfit])
         self._announce({held[s.lease].queue for s in settlements if _is_release(s, held)})

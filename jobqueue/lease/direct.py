@@ -14,13 +14,13 @@ from jobqueue.domain.outcome import Charge, Released, Settlement, decide
 from jobqueue.domain.worker import WorkerFacts
 from jobqueue.lease.claimer import Claimer
 from jobqueue.lease.duties import CLAIM_FLIGHT_S
-from jobqueue.lease.holder import Holder, count_jobs
+from jobqueue.lease.holder import Holder
 from jobqueue.lease.hot import TRANSIENT, HotConnection, retried
 from jobqueue.lease.keeper import Keeper
 from jobqueue.lease.probes import ProbePlan
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.lease.settler import Ending
-from jobqueue.lease.signals import LEASES_ACQUIRED
+from jobqueue.lease.tally import tell_claimed, tell_settled, tell_started
 from jobqueue.store.leases import LeaseAnswer, settle_leases, start_leases
 from jobqueue.store.pool import Connection
 from jobqueue.store.wakeups import Listener
@@ -107,7 +107,7 @@ class DirectLeases(Holder):
         finally:
             self._flights.discard(begun)
         self._keeper.hold(jobs, sent_at)
-        count_jobs(LEASES_ACQUIRED, jobs)
+        tell_claimed(jobs)
         return jobs
 
     async def _claim_on(
@@ -125,6 +125,8 @@ class DirectLeases(Holder):
     async def _start(self, leases: Sequence[Lease]) -> frozenset[Lease]:
         # Safe to repeat: a lease that runs already answers that it is started.
         answers, sent_at = await retried(lambda: self._start_once(leases))
+        # What an earlier try did is heard of here for the first time, as in ``_flush``.
+        tell_started(answers, unclear=True)
         started = frozenset(a.lease for a in answers if a.state == "started")
         held = [job for lease in started if (job := self._keeper.job(lease)) is not None]
         self._keeper.hold(held, sent_at)
@@ -150,6 +152,8 @@ class DirectLeases(Holder):
         answers = await self._hot.run(
             lambda c: settle_leases(c, worker=self._worker, settlements=settlements)
         )
+        queues = {ending.lease: ending.job.queue for ending in batch}
+        tell_settled(answers, settlements, queues, unclear=True)
         return frozenset(a.lease for a in answers if a.state == "settled")
 
     def _job_ended(self, job: LeasedJob) -> None:

@@ -25,6 +25,7 @@ from jobqueue.lease.messages import (
     Unknown,
 )
 from jobqueue.lease.settings import LeaseSettings
+from jobqueue.lease.tally import tell_found, tell_settled
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
 from jobqueue.runtime.service import Service
 from jobqueue.store.leases import HeldLease, list_leases, settle_leases
@@ -205,7 +206,13 @@ class Reconciler(Service):
             return
         outcome = Released("its claim was cut off before the worker heard of it")
         settlements = [decide(h.charge, outcome, crash_limit=1, jitter=0.0) for h in known]
-        await self._hot.run(lambda c: settle_leases(c, worker=worker, settlements=settlements))
+        answers = await self._hot.run(
+            lambda c: settle_leases(c, worker=worker, settlements=settlements)
+        )
+        held = [self._asked[a.lease] for a in answers if a.state == "settled"]
+        tell_found(held)
+        queues = {h.lease: h.queue for h in held}
+        tell_settled(answers, settlements, queues, unclear=True)
 
 
 class StallWatch(Service):

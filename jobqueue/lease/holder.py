@@ -6,7 +6,6 @@ A subclass opens the way to them, claims and starts, and writes outcomes.
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -17,8 +16,8 @@ from jobqueue.lease.errands import Errands
 from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone, News
 from jobqueue.lease.keeper import Keeper
 from jobqueue.lease.settler import Ending, Settler
-from jobqueue.lease.signals import LEASES_LOST, LEASES_RENEWED, LeaseCount, LeaseLoss
-from jobqueue.runtime.signals import Signal
+from jobqueue.lease.signals import LEASES_LOST, LEASES_RENEWED, LeaseLoss
+from jobqueue.lease.tally import count_jobs
 
 OPEN_TIMEOUT_S = 30.0
 """A worker that is not registered within this tries again from the start."""
@@ -164,12 +163,6 @@ class Holder(ABC):
     def _publish(self, news: News) -> None:
         for callback in self._callbacks:
             callback(news)
-
-
-def count_jobs(signal: Signal[LeaseCount], jobs: Sequence[LeasedJob]) -> None:
-    """Emit how many of ``jobs`` are of which queue."""
-    for queue, count in Counter(job.queue for job in jobs).items():
-        signal.emit(LeaseCount(queue, count))
 
 
 async def _all(works: Sequence[Coroutine[Any, Any, bool]]) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
 from jobqueue.errors import Unavailable
 from jobqueue.lease.messages import (
@@ -27,6 +28,7 @@ from jobqueue.lease.messages import (
     Logged,
     Lost,
     Message,
+    Moved,
     Reconcile,
     Registered,
     Renewed,
@@ -36,6 +38,7 @@ from jobqueue.lease.messages import (
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.runtime.log import write_relayed
 from jobqueue.runtime.service import STOP_GRACE_S, Service
+from jobqueue.store.signals import tell_moved
 
 _CHUNK = 65_536
 _LISTEN_S = 1.0
@@ -255,8 +258,8 @@ class Keeper(Service):
             case Unknown(leases):
                 if strangers := self._listening.disowned(leases):
                     self._tell(Disown(tuple(strangers)))
-            case Logged(logger, level, text, context, exception):
-                write_relayed(logger, level, text, context, exception)
+            case Moved() | Logged():
+                _say_for(message)
 
     def _note_renewed(self, leases: Sequence[Lease], sent_at: float) -> None:
         held = [self._held[lease] for lease in leases if lease in self._held]
@@ -273,3 +276,12 @@ class Keeper(Service):
         process = self._process
         if process is not None and process.stdin is not None and not process.stdin.is_closing():
             process.stdin.write(encode(message))
+
+
+def _say_for(message: Moved | Logged) -> None:
+    """Say here what the keeper has no ears for there."""
+    match message:
+        case Moved(queue, status, reason, count):
+            tell_moved({queue: count}, JobStatus(status), Reason(reason))
+        case Logged(logger, level, text, context, exception):
+            write_relayed(logger, level, text, context, exception)

@@ -12,7 +12,8 @@ import asyncio
 import logging
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TypeAlias
 
 from jobqueue.lease.backing import Backing
@@ -28,6 +29,7 @@ from jobqueue.lease.messages import (
     Hold,
     Logged,
     Message,
+    Moved,
     encode,
 )
 from jobqueue.runtime.log_lines import Throttle, exception_of, message_of, own_context
@@ -35,6 +37,7 @@ from jobqueue.runtime.log_values import plain
 from jobqueue.runtime.parent import end_with_parent
 from jobqueue.runtime.service import Group, Service
 from jobqueue.runtime.strays import catch_strays
+from jobqueue.store.signals import JOBS_MOVED, Move
 
 _CHUNK = 65_536
 _STOP_S = 1.0
@@ -135,6 +138,12 @@ MakeKeeper: TypeAlias = Callable[[Begin, Pipe, int], KeeperProcess]
 """Builds a keeper from its first message; called on the running loop."""
 
 
+def _pass_on(pipe: Pipe, moves: Mapping[Move, int]) -> None:
+    """Let the worker, whose metrics are read, count what its keeper wrote."""
+    for move, count in moves.items():
+        pipe.tell(Moved(move.queue, move.status, move.reason, count))
+
+
 async def _serve(parent: int, make: MakeKeeper) -> None:
     """Serve the worker at the other end of stdin and stdout."""
     loop = asyncio.get_running_loop()
@@ -144,6 +153,7 @@ async def _serve(parent: int, make: MakeKeeper) -> None:
     logging.getLogger().handlers[:] = [PipeHandler(pipe)]
     logging.captureWarnings(True)
     catch_strays()
+    JOBS_MOVED.subscribe(partial(_pass_on, pipe))
     decoder, begin = Decoder(), None
     waiting: list[Message] = []
     while begin is None and (data := await reader.read(_CHUNK)):

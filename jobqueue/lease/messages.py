@@ -120,6 +120,16 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """The keeper itself made so many transitions of this kind."""
+
+    queue: str
+    status: str
+    reason: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Logged:
     """A line of the keeper's log, which has none of its own; ``exception`` as it is written."""
 
@@ -145,6 +155,7 @@ Message = (
     | Cancel
     | Command
     | Unknown
+    | Moved
     | Logged
 )
 _KINDS: dict[str, type[Message]] = {
@@ -164,6 +175,7 @@ _KINDS: dict[str, type[Message]] = {
         Cancel,
         Command,
         Unknown,
+        Moved,
         Logged,
     )
 }

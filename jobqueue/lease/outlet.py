@@ -8,9 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.lease.claimer import Claimer
 from jobqueue.lease.errands import Errands
-from jobqueue.lease.holder import count_jobs
 from jobqueue.lease.probes import ProbePlan
-from jobqueue.lease.signals import LEASES_ACQUIRED
+from jobqueue.lease.tally import tell_claimed
 from jobqueue.store.faults import translated
 from jobqueue.store.leases import look_up_leases
 from jobqueue.store.pool import Pool
@@ -124,7 +123,7 @@ class Outlet:
                     replaced = bool(jobs) and not await is_newest_stream(
                         connection, self._worker, self._stream
                     )
-        count_jobs(LEASES_ACQUIRED, jobs)
+        tell_claimed(jobs)
         if replaced:
             self.end()
             self._give_back(jobs)

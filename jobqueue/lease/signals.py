@@ -1,6 +1,8 @@
 """What just happened to leases, for those who count and log it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from jobqueue.domain.lease import Lease
@@ -13,6 +15,13 @@ class LeaseCount:
 
     queue: str
     count: int
+
+
+class Started(NamedTuple):
+    """A job runs now; ``waited_s`` is for how long it had been ready, None when that is unknown."""
+
+    queue: str
+    waited_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,5 +54,10 @@ LEASES_ACQUIRED: Signal[LeaseCount] = Signal("leases_acquired")
 LEASES_RENEWED: Signal[LeaseCount] = Signal("leases_renewed")
 LEASES_EXPIRED: Signal[LeaseCount] = Signal("leases_expired")
 LEASES_LOST: Signal[LeaseLoss] = Signal("leases_lost")
+JOBS_STARTED: Signal[Sequence[Started]] = Signal("jobs_started")
+RETRIES_CHARGED: Signal[Mapping[str, int]] = Signal("retries_charged")
+"""By queue: attempts that ended badly, cost a retry and are to be followed by another."""
+QUEUES_MISSING: Signal[frozenset[str]] = Signal("queues_missing")
+"""Of the queues that a worker is to serve, those that do not exist (any more)."""
 SETTLE_REFUSED: Signal[SettleRefused] = Signal("settle_refused")
 TAKEOVER_SKIPPED: Signal[TakeoverSkipped] = Signal("takeover_skipped")

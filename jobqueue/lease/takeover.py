@@ -6,6 +6,7 @@ in between wins. Needs no handler, no workers row and no other replica's word.
 """
 
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
@@ -21,9 +22,11 @@ from jobqueue.domain.state import Reason
 from jobqueue.errors import JobQueueError
 from jobqueue.lease.hot import TRANSIENT
 from jobqueue.lease.signals import LEASES_EXPIRED, TAKEOVER_SKIPPED, LeaseCount, TakeoverSkipped
+from jobqueue.lease.tally import tell_settled
 from jobqueue.store.faults import translated
 from jobqueue.store.leases import (
     ExpiredLease,
+    LeaseAnswer,
     lock_expired_leases,
     lock_unstarted_leases,
     settle_leases,
@@ -95,19 +98,23 @@ class Takeover:
         or what happened is not found again.
         """
         page: list[ExpiredLease] = []
+        answers: list[LeaseAnswer] = []
         try:
             with translated():
                 async with connection.transaction():
                     page = await self._kind.lock(connection, self._after, self._limit)
                     settlements = [self._decide(lease) for lease in page]
                     if settlements:
-                        await settle_leases(connection, worker=None, settlements=settlements)
+                        answers = await settle_leases(
+                            connection, worker=None, settlements=settlements
+                        )
         except TRANSIENT:
             raise
         except JobQueueError as error:
             if not page:
                 raise
             return self._shrink(page, error)
+        _tell(page, settlements, answers)
         return self._advance(page, settlements)
 
     def _decide(self, lease: ExpiredLease) -> Settlement:
@@ -119,8 +126,6 @@ class Takeover:
         complete = len(page) < self._limit
         self._after = 0 if complete else page[-1].lease.job
         self._limit = min(self._limit * 2, self._page_size)
-        for lease in page:
-            LEASES_EXPIRED.emit(LeaseCount(lease.queue, 1))
         pairs = zip(page, settlements, strict=True)
         ready = frozenset(lease.queue for lease, s in pairs if s.fate is Fate.READY)
         return Page(len(page), ready, complete)
@@ -132,6 +137,18 @@ class Takeover:
             self._after = page[0].lease.job
             TAKEOVER_SKIPPED.emit(TakeoverSkipped(page[0].lease, error))
         return Page(complete=False)
+
+
+def _tell(
+    page: Sequence[ExpiredLease],
+    settlements: Sequence[Settlement],
+    answers: Sequence[LeaseAnswer],
+) -> None:
+    queues = {lease.lease: lease.queue for lease in page}
+    tell_settled(answers, settlements, queues, unclear=False)
+    expired = (queues[s.lease] for s in settlements if s.reason is Reason.LEASE_EXPIRED)
+    for queue, count in Counter(expired).items():
+        LEASES_EXPIRED.emit(LeaseCount(queue, count))
 
 
 def _lease_expired(lease: ExpiredLease) -> Outcome:

@@ -1,20 +1,26 @@
 """What becomes due with time: retries, delayed jobs, the end of a TTL (R-3.8, R-3.11, R-4.11)."""
 
+from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.reaper.duty import Duty
+from jobqueue.reaper.signals import JOBS_PROMOTED
 from jobqueue.store.pool import Pool
-from jobqueue.store.upkeep import expire_jobs, promote_jobs
+from jobqueue.store.signals import tell_moved
+from jobqueue.store.upkeep import Promoted, expire_jobs, promote_jobs
+
+PROMOTION_LOOP = "scheduler-promotion"
 
 
 class Promoter(Duty):
     """Makes due jobs claimable, a batch a turn, at once again while batches are full."""
 
     def __init__(self, pool: Pool, *, interval_s: float = 0.5, batch_size: int = 100) -> None:
-        super().__init__("scheduler-promotion", pool, interval_s=interval_s)
+        super().__init__(PROMOTION_LOOP, pool, interval_s=interval_s)
         self._batch_size = batch_size
 
     async def act(self) -> float | None:
         """Promote a batch and wake the workers of its queues."""
         promoted = await self.work(lambda c: promote_jobs(c, self._batch_size))
+        _tell(promoted)
         await self.announce(promoted.queues)
         return 0.0 if promoted.count >= self._batch_size else None
 
@@ -28,5 +34,14 @@ class TtlExpirer(Duty):
 
     async def act(self) -> float | None:
         """Expire a batch."""
-        count = await self.work(lambda c: expire_jobs(c, self._batch_size))
-        return 0.0 if count >= self._batch_size else None
+        expired = await self.work(lambda c: expire_jobs(c, self._batch_size))
+        tell_moved(expired, JobStatus.DEAD_LETTERED, Reason.TTL_EXPIRED)
+        return 0.0 if expired.total() >= self._batch_size else None
+
+
+def _tell(promoted: Promoted) -> None:
+    """Say what became ready; of that only a job that had FAILED made a transition."""
+    failed = {queue.name: queue.failed for queue in promoted.by_queue}
+    tell_moved(failed, JobStatus.PENDING, Reason.RETRY_DUE)
+    if promoted.count:
+        JOBS_PROMOTED.emit({queue.name: queue.count for queue in promoted.by_queue})

@@ -5,9 +5,11 @@ Nothing here ends or starts a job but the cancelling of jobs whose queue was del
 
 from collections.abc import Awaitable, Callable
 
+from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.reaper.duty import Duty
 from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.queues import cancel_queue_jobs
+from jobqueue.store.signals import tell_moved
 from jobqueue.store.upkeep import (
     drop_partitions,
     ensure_partitions,
@@ -75,8 +77,9 @@ class DeletedQueues(Duty):
 
     async def act(self) -> float | None:
         """Cancel a batch."""
-        count = await self.work(lambda c: cancel_queue_jobs(c, self._batch_size))
-        return 0.0 if count >= self._batch_size else None
+        moved = await self.work(lambda c: cancel_queue_jobs(c, self._batch_size))
+        tell_moved(moved.cancelled, JobStatus.DEAD_LETTERED, Reason.CANCELLED)
+        return 0.0 if moved.count >= self._batch_size else None
 
 
 class StatsRoller(Duty):

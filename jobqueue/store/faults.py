@@ -107,6 +107,22 @@ async def retrying(attempt: Callable[[], Awaitable[T]], tries: int = TRIES) -> T
     raise AssertionError("tries must be at least 1")
 
 
+async def retrying_told(attempt: Callable[[], Awaitable[T]]) -> tuple[T, bool]:
+    """Do as ``retrying``; return also whether there was more than one try.
+
+    Then an earlier one may have been done though its answer was lost.
+    """
+    tries = 0
+
+    async def ask() -> T:
+        nonlocal tries
+        tries += 1
+        return await attempt()
+
+    answer = await retrying(ask)
+    return answer, tries > 1
+
+
 def backoff_s(number: int) -> float:
     """Return the jittered seconds to wait after try ``number`` (0, 1, 2, …) failed."""
     ceiling = min(_BASE_DELAY_S * 2.0 ** min(number, 10), _MAX_DELAY_S)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from jobqueue.domain.content import content_hash
@@ -27,10 +27,11 @@ NEWEST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of one submission."""
+    """What became of one submission; ``fresh`` when it is this statement that stored it."""
 
     job_id: UUID
     outcome: Literal["NEW", "EXISTING", "MISMATCH", "NO_QUEUE", "TOO_FAR"]
+    fresh: bool = True
 
 
 async def submit_jobs(
@@ -62,7 +63,7 @@ async def submit_jobs(
         [_json(s.labels) for s in specs],
         [_json(s.trace_context) for s in specs],
     )
-    return [Stored(r["job_id"], r["outcome"]) for r in found]
+    return [Stored(r["job_id"], r["outcome"], r["fresh"]) for r in found]
 
 
 def _json(pairs: Mapping[str, str]) -> str | None:
@@ -95,17 +96,26 @@ async def list_job_events(db: Db, job_id: UUID) -> list[JobEvent]:
     return [rows.job_event(row) for row in await db.fetch(_EVENTS, job_id)]
 
 
-async def cancel_job(db: Db, job_id: UUID, *, running: bool) -> str:
-    """Cancel a job. Returns CANCELLED, REQUESTED, NOT_FOUND, or the status that forbids it."""
-    return str(await db.fetchval(_CANCEL, job_id, running))
+class Answer(NamedTuple):
+    """What a move of one job came to, and the job's queue (None: there is no such job)."""
+
+    word: str
+    queue: str | None
 
 
-async def retry_job(db: Db, job_id: UUID) -> str:
-    """Make a job PENDING.
+async def cancel_job(db: Db, job_id: UUID, *, running: bool) -> Answer:
+    """Cancel a job: CANCELLED, REQUESTED, NOT_FOUND, or the status that forbids it."""
+    return _answer(await db.fetchrow(_CANCEL, job_id, running))
 
-    Returns RETRIED, NOT_FOUND, QUEUE_DELETED, or the status that forbids it.
-    """
-    return str(await db.fetchval(_RETRY, job_id))
+
+async def retry_job(db: Db, job_id: UUID) -> Answer:
+    """Make a job PENDING: RETRIED, NOT_FOUND, QUEUE_DELETED, or the status that forbids it."""
+    return _answer(await db.fetchrow(_RETRY, job_id))
+
+
+def _answer(row: rows.Row | None) -> Answer:
+    assert row is not None, "the function returns one row"
+    return Answer(row["answer"], row["queue"])
 
 
 async def delete_job(db: Db, job_id: UUID) -> str:

@@ -50,10 +50,19 @@ class QueueRoom:
 
 @dataclass(frozen=True, slots=True)
 class LeaseAnswer:
-    """What a statement did with one lease."""
+    """What a statement did with one lease.
+
+    ``fresh`` is False when an earlier try did it, or nothing was done. ``cancelled`` tells that an
+    outcome was turned into CANCELLED. A start names the ``queue``, and how long the job had been
+    ready, where that is known.
+    """
 
     lease: Lease
     state: Literal["started", "expired", "settled", "lost"]
+    fresh: bool = True
+    cancelled: bool = False
+    queue: str = ""
+    waited_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +138,16 @@ async def start_leases(
 ) -> list[LeaseAnswer]:
     """Start prefetched jobs: started, expired (its TTL ended; it is dead-lettered) or lost."""
     found = await db.fetch(_START, *_pairs(leases), worker, lease_s)
-    return [LeaseAnswer(Lease(r["job"], r["token"]), r["state"]) for r in found]
+    return [
+        LeaseAnswer(
+            Lease(r["job"], r["token"]),
+            r["state"],
+            r["fresh"],
+            queue=r["queue"] or "",
+            waited_s=r["waited_s"],
+        )
+        for r in found
+    ]
 
 
 async def renew_leases(
@@ -164,7 +182,10 @@ async def settle_leases(
         [s.detail for s in settlements],
         worker,
     )
-    return [LeaseAnswer(Lease(r["job"], r["token"]), r["state"]) for r in found]
+    return [
+        LeaseAnswer(Lease(r["job"], r["token"]), r["state"], r["fresh"], r["cancelled"])
+        for r in found
+    ]
 
 
 async def list_leases(db: Db, *, worker: int, older_than_s: float) -> list[HeldLease]:

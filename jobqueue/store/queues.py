@@ -1,6 +1,7 @@
 """Statements on queues and their figures."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -96,10 +97,24 @@ async def count_queue_live(db: Db, queue: int, limit: int = 1) -> int:
     return count
 
 
-async def cancel_queue_jobs(db: Db, limit: int) -> int:
-    """Cancel jobs of deleted queues, at most ``limit`` of each table; return how many."""
-    cancelled: int = await db.fetchval(_CANCEL_JOBS, limit)
-    return cancelled
+@dataclass(frozen=True, slots=True)
+class QueueCancels:
+    """How many jobs of which deleted queue were cancelled, and how many were asked to stop."""
+
+    cancelled: Counter[str]
+    asked: int
+
+    @property
+    def count(self) -> int:
+        """All of them."""
+        return self.cancelled.total() + self.asked
+
+
+async def cancel_queue_jobs(db: Db, limit: int) -> QueueCancels:
+    """Cancel jobs of deleted queues, at most ``limit`` of each table."""
+    found = await db.fetch(_CANCEL_JOBS, limit)
+    cancelled = Counter({row["queue"]: row["cancelled"] for row in found})
+    return QueueCancels(cancelled, sum(row["asked"] for row in found))
 
 
 async def get_queue_stats(db: Db, name: str | None, window_s: float) -> list[QueueStats]:

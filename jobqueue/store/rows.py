@@ -38,6 +38,7 @@ def leased_job(row: Row) -> LeasedJob:
         trace_context=text_map(row["trace_context"]),
         counters=_counters(row),
         policy=_retry_policy(row),
+        waited_s=row["waited_s"],
     )
 
 

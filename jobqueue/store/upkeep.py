@@ -1,6 +1,7 @@
 """Statements that time calls for: promotion, TTL, retention, partitions, figures."""
 
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass
 
 from jobqueue.store.faults import translated
 from jobqueue.store.pool import Connection, Db
@@ -24,11 +25,30 @@ _FORGET_REMOVED = statement("forget_removed_jobs")
 
 
 @dataclass(frozen=True, slots=True)
-class Promoted:
-    """How many jobs became ready, and in which unpaused queues."""
+class PromotedQueue:
+    """How many jobs of a queue became ready; of these ``failed`` were FAILED before."""
 
+    name: str
     count: int
-    queues: frozenset[str] = field(default_factory=frozenset)
+    failed: int
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Promoted:
+    """What one promotion did, by queue."""
+
+    by_queue: tuple[PromotedQueue, ...]
+
+    @property
+    def count(self) -> int:
+        """How many jobs became ready."""
+        return sum(queue.count for queue in self.by_queue)
+
+    @property
+    def queues(self) -> frozenset[str]:
+        """The unpaused queues in which they did."""
+        return frozenset(queue.name for queue in self.by_queue if not queue.paused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +61,18 @@ class Pruned:
 
 async def promote_jobs(db: Db, limit: int) -> Promoted:
     """Make due jobs ready, at most ``limit``."""
-    row = await db.fetchrow(_PROMOTE, limit)
-    return Promoted(row["count"], frozenset(row["queues"] or ())) if row else Promoted(0)
+    found = await db.fetch(_PROMOTE, limit)
+    return Promoted(
+        tuple(PromotedQueue(r["queue"], r["count"], r["failed"], r["paused"]) for r in found)
+    )
 
 
-async def expire_jobs(db: Db, limit: int) -> int:
-    """Dead-letter jobs whose TTL ended before they ever started, at most ``limit`` a table."""
-    count: int = await db.fetchval(_EXPIRE, limit)
-    return count
+async def expire_jobs(db: Db, limit: int) -> Counter[str]:
+    """Dead-letter jobs whose TTL ended before they ever started, at most ``limit`` a table.
+
+    Returns how many of which queue.
+    """
+    return Counter({row["queue"]: row["count"] for row in await db.fetch(_EXPIRE, limit)})
 
 
 async def prune_jobs(db: Db, *, after: int, retention_s: float, limit: int) -> Pruned:

@@ -5,22 +5,27 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from uuid import UUID
 
 from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.errors import FailedPrecondition, FieldViolation, InvalidArgument, NotFound
 from jobqueue.store import jobs as store
-from jobqueue.store.faults import retrying
+from jobqueue.store.faults import retrying, retrying_told
 from jobqueue.store.pool import Pool
+from jobqueue.store.signals import tell_moved
 
 WATCH_FIRST_S, WATCH_LAST_S = 0.05, 1.0
 """A watched job is looked at this often: soon after it moved, then less and less."""
 
 
 class Jobs:
-    """What can be asked of, and done with, jobs that exist."""
+    """What can be asked of, and done with, jobs that exist.
+
+    A move whose connection was cut may have been done, and then refuses to be done twice: before
+    such an answer is taken for a refusal, the job is looked at.
+    """
 
     def __init__(self, pool: Pool, announce: Callable[[Iterable[str]], None]) -> None:
         """``announce`` gets the queue of a job that was made ready; it must not block."""
@@ -61,29 +66,31 @@ class Jobs:
         Raises NotFound; FailedPrecondition when it is finished, or runs and that was not asked
         for; Aborted when a transaction holds it.
         """
-        answer, repeated = await _moved(
+        answer, repeated = await retrying_told(
             lambda: store.cancel_job(self._pool, job_id, running=running)
         )
-        if repeated and await self._is(job_id, JobStatus.DEAD_LETTERED, Reason.CANCELLED):
+        done = answer.word == "CANCELLED" or (
+            repeated and await self._is(job_id, JobStatus.DEAD_LETTERED, Reason.CANCELLED)
+        )
+        if done:
+            _tell(answer, JobStatus.DEAD_LETTERED, Reason.CANCELLED)
             return CancelOutcome.CANCELLED
-        match answer:
-            case "CANCELLED":
-                return CancelOutcome.CANCELLED
-            case "REQUESTED":
-                return CancelOutcome.CANCEL_REQUESTED
-        raise _refused(job_id, answer, "cancelled")
+        if answer.word == "REQUESTED":
+            return CancelOutcome.CANCEL_REQUESTED
+        raise _refused(job_id, answer.word, "cancelled")
 
     async def retry(self, job_id: UUID) -> Job:
         """Make a FAILED or DEAD_LETTERED job PENDING; return it as it is afterwards.
 
         Raises NotFound, FailedPrecondition, Aborted.
         """
-        answer, repeated = await _moved(lambda: store.retry_job(self._pool, job_id))
-        done = answer == "RETRIED" or (
+        answer, repeated = await retrying_told(lambda: store.retry_job(self._pool, job_id))
+        done = answer.word == "RETRIED" or (
             repeated and await self._is(job_id, JobStatus.PENDING, Reason.OPERATOR_RETRY)
         )
         if not done:
-            raise _refused(job_id, answer, "retried")
+            raise _refused(job_id, answer.word, "retried")
+        _tell(answer, JobStatus.PENDING, Reason.OPERATOR_RETRY)
         job = await self.get(job_id)
         self._announce([job.queue])
         return job
@@ -93,7 +100,7 @@ class Jobs:
 
         Raises NotFound, FailedPrecondition, Aborted.
         """
-        answer, repeated = await _moved(lambda: store.delete_job(self._pool, job_id))
+        answer, repeated = await retrying_told(lambda: store.delete_job(self._pool, job_id))
         if answer != "DELETED" and not (repeated and answer == "NOT_FOUND"):
             raise _refused(job_id, answer, "deleted")
 
@@ -116,21 +123,9 @@ class Jobs:
             pause = min(pause * 2, WATCH_LAST_S)
 
 
-async def _moved(move: Callable[[], Awaitable[str]]) -> tuple[str, bool]:
-    """Return the answer to a move, and whether it was asked for again.
-
-    A move whose connection was cut may have been done, and then refuses to be done twice: the
-    caller must look before it takes such an answer for a refusal.
-    """
-    asked = 0
-
-    async def ask() -> str:
-        nonlocal asked
-        asked += 1
-        return await move()
-
-    answer = await retrying(ask)
-    return answer, asked > 1
+def _tell(answer: store.Answer, status: JobStatus, reason: Reason) -> None:
+    if answer.queue is not None:
+        tell_moved({answer.queue: 1}, status, reason)
 
 
 def _refused(job_id: UUID, answer: str, done: str) -> NotFound | FailedPrecondition:

@@ -19,6 +19,7 @@ from jobqueue.domain.queue import (
     QueuePolicy,
     QueueStats,
 )
+from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.errors import (
     Aborted,
     AlreadyExists,
@@ -29,6 +30,7 @@ from jobqueue.errors import (
 from jobqueue.store import queues as store
 from jobqueue.store.faults import retrying
 from jobqueue.store.pool import Pool
+from jobqueue.store.signals import tell_moved
 
 MAX_WINDOW_S = 7 * 86_400.0
 _UPDATE_TRIES = 20
@@ -130,8 +132,9 @@ class Queues:
         cancelled = 0
         while await retrying(lambda: store.count_queue_live(self._pool, queue)):
             moved = await retrying(lambda: store.cancel_queue_jobs(self._pool, _CANCEL_PAGE))
-            cancelled += moved
-            if not moved:
+            tell_moved(moved.cancelled, JobStatus.DEAD_LETTERED, Reason.CANCELLED)
+            cancelled += moved.count
+            if not moved.count:
                 await asyncio.sleep(_CANCEL_PAUSE_S)
         return cancelled
 

@@ -8,6 +8,7 @@ batches are never merged with strangers: they are all or none.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
@@ -17,6 +18,7 @@ from weakref import WeakValueDictionary
 from jobqueue.domain.content import derived_job_id
 from jobqueue.domain.job import JobSpec, Submitted
 from jobqueue.domain.limits import Limits, check, check_batch, spec_faults
+from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.errors import (
     Aborted,
     AlreadyExists,
@@ -27,9 +29,10 @@ from jobqueue.errors import (
     Unavailable,
 )
 from jobqueue.runtime.batcher import Batcher
-from jobqueue.store.faults import rejected_item, retrying
+from jobqueue.store.faults import rejected_item, retrying_told
 from jobqueue.store.jobs import Stored, submit_jobs
 from jobqueue.store.pool import Connection, Db, Pool, limit_lock_waits
+from jobqueue.store.signals import tell_moved
 
 MAX_FLUSH = 500
 KEYED_LOCK_WAIT_S = 0.05
@@ -92,9 +95,9 @@ class Submitter:
         check_batch(specs, self._limits)
         items = [_identified(spec, request_id, i) for i, spec in enumerate(specs)]
         if any(spec.idempotency_key is not None for spec in specs):
-            stored = await self._until_free(lambda: self._store_batch_keyed(items))
+            stored = await self._until_free(lambda: self._store_batch_keyed(items), items)
         else:
-            stored = await retrying(lambda: self._store_batch(self._pool, items))
+            stored = await _committed(lambda: self._store_batch(self._pool, items), items)
         self._announce_due(items)
         return [_submitted(answer) for answer in stored]
 
@@ -123,16 +126,16 @@ class Submitter:
         key = (spec.tenant, spec.idempotency_key or str(item[0]))
         turn = self._turns.setdefault(key, asyncio.Lock())
         async with turn:
-            (stored,) = await self._until_free(lambda: self._store_keyed([item]))
+            (stored,) = await self._until_free(lambda: self._store_keyed([item]), [item])
         return stored
 
-    async def _until_free(self, store: Store) -> list[Stored]:
+    async def _until_free(self, store: Store, items: Sequence[Item]) -> list[Stored]:
         """Store again and again while a transaction holds a key; at most half the pool does."""
         pause_s = _HELD_FIRST_S
         while True:
             try:
                 async with self._lone:
-                    return await retrying(store)
+                    return await _committed(store, items)
             except Aborted as error:
                 if error.reason != "LOCKED":
                     raise
@@ -140,19 +143,19 @@ class Submitter:
             pause_s = min(2 * pause_s, _HELD_LAST_S)
 
     async def _flush_keyless(self, items: Sequence[Item]) -> Sequence[Stored | None]:
-        return await self._flush(lambda: self._store(self._pool, items, atomic=False), len(items))
+        return await self._flush(lambda: self._store(self._pool, items, atomic=False), items)
 
     async def _flush_keyed(self, items: Sequence[Item]) -> Sequence[Stored | None]:
-        return await self._flush(lambda: self._store_keyed(items), len(items))
+        return await self._flush(lambda: self._store_keyed(items), items)
 
-    async def _flush(self, store: Store, count: int) -> Sequence[Stored | None]:
+    async def _flush(self, store: Store, items: Sequence[Item]) -> Sequence[Stored | None]:
         """Store a joined flush; None for each item that must be tried alone."""
         try:
-            return await retrying(store)
+            return await _committed(store, items)
         except Unavailable:
             raise
         except JobQueueError:
-            return [None] * count
+            return [None] * len(items)
 
     async def _store_keyed(self, items: Sequence[Item]) -> list[Stored]:
         async with self._impatient() as connection:
@@ -172,6 +175,20 @@ class Submitter:
         due = {s.queue for _, s in items if not s.delay_s and s.not_before is None}
         if due:
             self._announce(due)
+
+
+async def _committed(store: Store, items: Sequence[Item]) -> list[Stored]:
+    """Store, again over transient errors, and say what was stored."""
+    stored, unclear = await retrying_told(store)
+    pairs = zip(items, stored, strict=True)
+    # By id: one that was sent twice is stored once.
+    new = {
+        answer.job_id: spec.queue
+        for (_, spec), answer in pairs
+        if answer.outcome == "NEW" and (answer.fresh or unclear)
+    }
+    tell_moved(Counter(new.values()), JobStatus.PENDING, Reason.SUBMITTED)
+    return stored
 
 
 _ACCEPTED = ("NEW", "EXISTING")

@@ -30,7 +30,7 @@ async def test_a_cancel_that_meets_a_claim_asks_the_runner(
         job = await claim_one(worker)
         cancelling = asyncio.create_task(cancel_job(operator, job_id, running=True))
         await eventually(lambda: waits_for_lock(db, operator), what="the cancel waits")
-    assert await cancelling == "REQUESTED"
+    assert (await cancelling).word == "REQUESTED"
     assert await settle(db, job, Failed("would be retried")) == "settled"
     assert (await path(db, job_id))[-2:] == ["FAILED:CANCELLED", "DEAD_LETTERED:CANCELLED"]
 
@@ -42,7 +42,7 @@ async def test_a_claim_that_meets_a_cancel_leaves_the_job_alone(
     cancelled_id, other_id = await submit(db, 2)
     operator = await another()
     async with operator.transaction():
-        assert await cancel_job(operator, cancelled_id, running=False) == "CANCELLED"
+        assert (await cancel_job(operator, cancelled_id, running=False)).word == "CANCELLED"
         job = await claim_one(db)
         assert job.job_id == other_id, "the held row is skipped"
     assert await status(db, cancelled_id) == "DEAD_LETTERED"
@@ -61,7 +61,7 @@ async def test_a_retry_that_meets_a_promotion_and_a_claim_tells_the_truth(
         job = await claim_one(scheduler)
         retrying = asyncio.create_task(retry_job(operator, job_id))
         await eventually(lambda: waits_for_lock(db, operator), what="the retry waits")
-    assert await retrying == "RUNNING"
+    assert (await retrying).word == "RUNNING"
     assert job.attempt == 2
     assert (await path(db, job_id)).count("PENDING:OPERATOR_RETRY") == 0
 
@@ -75,7 +75,7 @@ async def test_a_promotion_that_meets_a_retry_skips_the_job(
     await make_due(db)
     operator = await another()
     async with operator.transaction():
-        assert await retry_job(operator, job_id) == "RETRIED"
+        assert (await retry_job(operator, job_id)).word == "RETRIED"
         assert (await promote_jobs(db, 10)).count == 0
     assert (await path(db, job_id))[-1] == "PENDING:OPERATOR_RETRY"
     assert (await claim_one(db)).job_id == job_id

@@ -74,9 +74,9 @@ def operator(ids: list[UUID], landed: Counter[str]) -> Actor:
         try:
             with translated():
                 if chance.random() < 0.4:
-                    landed[f"cancel {await cancel_job(db, job_id, running=True)}"] += 1
+                    landed[f"cancel {(await cancel_job(db, job_id, running=True)).word}"] += 1
                 else:
-                    landed[f"retry {await retry_job(db, job_id)}"] += 1
+                    landed[f"retry {(await retry_job(db, job_id)).word}"] += 1
         except Aborted:
             landed["aborted"] += 1
 

@@ -8,7 +8,7 @@ import pytest
 from jobqueue.domain.outcome import Unhandled
 from jobqueue.store.pool import Connection
 from jobqueue.store.queues import pause_queue
-from jobqueue.store.upkeep import Promoted, expire_jobs, promote_jobs
+from jobqueue.store.upkeep import Promoted, PromotedQueue, expire_jobs, promote_jobs
 from tests.store.conftest import Connect
 from tests.support.store import (
     FAILURE,
@@ -32,7 +32,7 @@ async def test_a_delayed_job_becomes_ready_at_its_due_time_without_an_event(db: 
     await make_due(db)
     waiting = await row_of(db, "scheduled", job_id)
     promoted = await promote_jobs(db, 10)
-    assert promoted == Promoted(1, frozenset({"q"}))
+    assert promoted == Promoted((PromotedQueue("q", 1, 0, paused=False),))
     ready = await row_of(db, "ready", job_id)
     assert ready is not None
     assert waiting is not None
@@ -62,7 +62,7 @@ async def test_paused_queues_are_promoted_but_not_announced(db: Connection) -> N
     await pause_queue(db, "a", paused=True)
     await make_due(db)
     promoted = await promote_jobs(db, 10)
-    assert promoted == Promoted(2, frozenset({"b"}))
+    assert (promoted.count, promoted.queues) == (2, frozenset({"b"}))
 
 
 async def test_two_schedulers_promote_every_job_once(db: Connection, another: Connect) -> None:
@@ -86,9 +86,9 @@ async def test_a_job_never_started_dies_when_its_ttl_is_over(
     await add_queue(db)
     (job_id,) = await submit(db, ttl_s=60.0, delay_s=delay_s)
     (immortal,) = await submit(db, delay_s=delay_s)
-    assert await expire_jobs(db, 10) == 0
+    assert (await expire_jobs(db, 10)).total() == 0
     await end_ttl(db)
-    assert await expire_jobs(db, 10) == 1
+    assert (await expire_jobs(db, 10)).total() == 1
     assert await path(db, job_id) == ["PENDING:SUBMITTED", "DEAD_LETTERED:TTL_EXPIRED"]
     assert await status(db, immortal) == "PENDING"
 
@@ -98,7 +98,7 @@ async def test_a_job_that_waits_for_a_handler_dies_when_its_ttl_is_over(db: Conn
     (job_id,) = await submit(db, ttl_s=60.0)
     await settle(db, await claim_one(db, running=False), Unhandled())
     await end_ttl(db)
-    assert await expire_jobs(db, 10) == 1
+    assert (await expire_jobs(db, 10)).total() == 1
     assert (await path(db, job_id))[-2:] == ["FAILED:NO_HANDLER", "DEAD_LETTERED:TTL_EXPIRED"]
 
 
@@ -107,7 +107,7 @@ async def test_a_job_once_started_is_bound_by_no_ttl(db: Connection) -> None:
     (job_id,) = await submit(db, ttl_s=60.0)
     await settle(db, await claim_one(db), FAILURE)
     await end_ttl(db)
-    assert await expire_jobs(db, 10) == 0
+    assert (await expire_jobs(db, 10)).total() == 0
     assert await status(db, job_id) == "FAILED"
 
 
@@ -116,7 +116,7 @@ async def test_a_ttl_runs_on_in_a_paused_queue(db: Connection) -> None:
     await submit(db, ttl_s=60.0)
     await pause_queue(db, "q", paused=True)
     await end_ttl(db)
-    assert await expire_jobs(db, 10) == 1
+    assert (await expire_jobs(db, 10)).total() == 1
 
 
 async def test_sweeps_take_at_most_their_limit_of_each_table(db: Connection) -> None:
@@ -124,7 +124,7 @@ async def test_sweeps_take_at_most_their_limit_of_each_table(db: Connection) -> 
     await submit(db, 3, ttl_s=60.0)
     await submit(db, 3, ttl_s=60.0, delay_s=60.0)
     await end_ttl(db)
-    assert [await expire_jobs(db, 2) for _ in range(3)] == [4, 2, 0]
+    assert [(await expire_jobs(db, 2)).total() for _ in range(3)] == [4, 2, 0]
 
 
 async def test_a_late_promotion_goes_in_line_by_its_due_time(db: Connection) -> None:

@@ -47,7 +47,7 @@ async def test_cancel_answers_the_truth(db: Connection, *, running: bool) -> Non
     for state in FROM_THE_END:
         job_id = await job_in(db, state)
         before = await path(db, job_id)
-        answer = await cancel_job(db, job_id, running=running)
+        answer = (await cancel_job(db, job_id, running=running)).word
         if state in {"PENDING", "DELAYED", "ASSIGNED", "FAILED"}:
             assert answer == "CANCELLED"
             assert await path(db, job_id) == [*before, "DEAD_LETTERED:CANCELLED"]
@@ -59,7 +59,7 @@ async def test_cancel_answers_the_truth(db: Connection, *, running: bool) -> Non
 async def test_a_cancel_request_is_shown_and_may_be_repeated(db: Connection) -> None:
     job_id = await job_in(db, "RUNNING")
     for _ in range(2):
-        assert await cancel_job(db, job_id, running=True) == "REQUESTED"
+        assert (await cancel_job(db, job_id, running=True)).word == "REQUESTED"
     job = await get_job(db, job_id)
     assert job is not None
     assert (job.status, job.cancel_requested) == ("RUNNING", True)
@@ -69,7 +69,7 @@ async def test_retry_answers_the_truth(db: Connection) -> None:
     for state in FROM_THE_END:
         job_id = await job_in(db, state)
         before = await path(db, job_id)
-        answer = await retry_job(db, job_id)
+        answer = (await retry_job(db, job_id)).word
         if state in {"FAILED", "DEAD_LETTERED"}:
             assert answer == "RETRIED"
             assert await path(db, job_id) == [*before, "PENDING:OPERATOR_RETRY"]
@@ -108,8 +108,8 @@ async def test_delete_takes_only_finished_jobs_and_leaves_their_events(db: Conne
 
 
 async def test_an_unknown_job_is_not_found(db: Connection) -> None:
-    assert await cancel_job(db, uuid4(), running=True) == "NOT_FOUND"
-    assert await retry_job(db, uuid4()) == "NOT_FOUND"
+    assert (await cancel_job(db, uuid4(), running=True)).word == "NOT_FOUND"
+    assert (await retry_job(db, uuid4())).word == "NOT_FOUND"
     assert await delete_job(db, uuid4()) == "NOT_FOUND"
 
 
@@ -133,7 +133,7 @@ async def test_a_cancel_finds_a_job_that_a_claim_took_meanwhile(
     cancel = asyncio.create_task(cancel_job(operator, job_id, running=True))
     await eventually(lambda: waits_for_lock(db, operator))
     await held.commit()
-    assert await cancel == "REQUESTED"
+    assert (await cancel).word == "REQUESTED"
 
 
 async def test_a_cancel_finds_a_job_that_a_settle_ended_meanwhile(
@@ -148,7 +148,7 @@ async def test_a_cancel_finds_a_job_that_a_settle_ended_meanwhile(
     cancel = asyncio.create_task(cancel_job(operator, job_id, running=False))
     await eventually(lambda: waits_for_lock(db, operator))
     await held.commit()
-    assert await cancel == "CANCELLED"
+    assert (await cancel).word == "CANCELLED"
     assert (await path(db, job_id))[-2:] == ["FAILED:HANDLER_FAILED", "DEAD_LETTERED:CANCELLED"]
 
 
@@ -163,7 +163,7 @@ async def test_a_retry_finds_a_job_that_was_deleted_meanwhile(
     retry = asyncio.create_task(retry_job(operator, job_id))
     await eventually(lambda: waits_for_lock(db, operator))
     await held.commit()
-    assert await retry == "NOT_FOUND"
+    assert (await retry).word == "NOT_FOUND"
 
 
 async def test_a_cancel_gives_up_on_a_row_that_a_transaction_holds(
@@ -175,7 +175,7 @@ async def test_a_cancel_gives_up_on_a_row_that_a_transaction_holds(
         await holder.execute("SELECT FROM jobqueue.leases FOR UPDATE")
         with pytest.raises(asyncpg.LockNotAvailableError):
             await cancel_job(db, job_id, running=True)
-    assert await cancel_job(db, job_id, running=True) == "REQUESTED"
+    assert (await cancel_job(db, job_id, running=True)).word == "REQUESTED"
 
 
 @pytest.mark.parametrize("call", [lambda c, j: cancel_job(c, j, running=True), retry_job])

@@ -134,9 +134,9 @@ async def test_what_a_deleted_queue_held_is_cancelled_and_running_jobs_are_asked
     deletion = await delete_queue(db, "q", force=True)
     assert deletion.queue is not None
     assert await count_queue_live(db, deletion.queue, limit=10) == 5
-    assert await cancel_queue_jobs(db, 10) == 5
+    assert (await cancel_queue_jobs(db, 10)).count == 5
     assert await count_queue_live(db, deletion.queue) == 1
-    assert await cancel_queue_jobs(db, 10) == 0
+    assert (await cancel_queue_jobs(db, 10)).count == 0
     for job_id in (failed, assigned, pending, delayed):
         assert (await path(db, job_id))[-1] == "DEAD_LETTERED:CANCELLED"
     assert await status(db, running) == "RUNNING"
@@ -155,8 +155,8 @@ async def test_a_held_job_of_a_deleted_queue_is_left_for_the_next_sweep(
     holder = await another()
     async with holder.transaction():
         await holder.execute("SELECT FROM jobqueue.ready LIMIT 1 FOR UPDATE")
-        assert await cancel_queue_jobs(db, 10) == 2
-    assert await cancel_queue_jobs(db, 10) == 1
+        assert (await cancel_queue_jobs(db, 10)).count == 2
+    assert (await cancel_queue_jobs(db, 10)).count == 1
 
 
 async def test_a_job_that_slipped_into_a_deleted_queue_is_swept(
@@ -168,7 +168,7 @@ async def test_a_job_that_slipped_into_a_deleted_queue_is_swept(
         (stored,) = await store(late, [spec()])
         assert (await delete_queue(db, "q", force=False)).state == "deleted"
     assert await claim(db, 1) == []
-    assert await cancel_queue_jobs(db, 10) == 1
+    assert (await cancel_queue_jobs(db, 10)).count == 1
     assert (await path(db, stored.job_id))[-1] == "DEAD_LETTERED:CANCELLED"
 
 

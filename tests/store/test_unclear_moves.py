@@ -16,14 +16,15 @@ from tests.support.store import add_queue, claim_one, path, settle, submit
 
 def cut_the_first_answer(monkeypatch: pytest.MonkeyPatch, name: str) -> list[str]:
     """Let the first call do its work and lose its answer; return what was answered."""
-    real: Callable[..., Awaitable[str]] = getattr(store, name)
+    real: Callable[..., Awaitable[store.Answer | str]] = getattr(store, name)
     answered: list[str] = []
 
-    async def cut(*arguments: object, **named: object) -> str:
-        answered.append(await real(*arguments, **named))
+    async def cut(*arguments: object, **named: object) -> store.Answer | str:
+        answer = await real(*arguments, **named)
+        answered.append(answer.word if isinstance(answer, store.Answer) else answer)
         if len(answered) == 1:
             raise ConnectionResetError("the answer was lost")
-        return answered[-1]
+        return answer
 
     monkeypatch.setattr(store, name, cut)
     return answered

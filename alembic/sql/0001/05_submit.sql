@@ -3,7 +3,8 @@
 --
 -- One row per item in input order: its outcome is NEW, EXISTING (the key is known with the same
 -- content), MISMATCH (with other content), NO_QUEUE, or TOO_FAR (not_before beyond p_horizon_s).
--- An id that is stored already is NEW again without a second row: a repeated call is harmless.
+-- An id that is stored already is NEW again without a second row (not fresh): a repeated call is
+-- harmless.
 -- p_atomic: anything but NEW and EXISTING raises JQ001 with DETAIL 'ordinal outcome', and nothing
 -- is stored.
 CREATE FUNCTION jobqueue.submit_jobs(
@@ -11,7 +12,7 @@ CREATE FUNCTION jobqueue.submit_jobs(
     p_priority smallint[], p_payload bytea[], p_max_retries int[], p_ttl_s float8[],
     p_delay_s float8[], p_not_before timestamptz[], p_timeout_s float8[], p_tenant text[],
     p_key text[], p_hash bytea[], p_labels text[], p_trace text[])
-RETURNS TABLE (ord bigint, job_id uuid, outcome text) LANGUAGE plpgsql AS $$
+RETURNS TABLE (ord bigint, job_id uuid, outcome text, fresh bool) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
     bad text;
@@ -30,7 +31,7 @@ BEGIN
         ORDER BY i.tenant, i.key, i.ord
         ON CONFLICT DO NOTHING;
     END IF;
-    FOR ord, job_id, outcome IN
+    FOR ord, job_id, outcome, fresh IN
         WITH i AS MATERIALIZED (
             SELECT i.*, q.queue_id, k.job_id AS key_job_id,
                    coalesce(i.max_retries, q.max_retries) AS retries_allowed,
@@ -62,7 +63,7 @@ BEGIN
                         WHEN delay_s > 0 THEN created_at + make_interval(secs => delay_s) END
             FROM stamped ORDER BY ord
             ON CONFLICT (job_id) DO NOTHING
-            RETURNING id, queue_id, priority, created_at, not_before,
+            RETURNING id, job_id, queue_id, priority, created_at, not_before,
                       coalesce(not_before, created_at) + make_interval(secs => ttl_s) AS expires_at
         ), r AS (
             INSERT INTO jobqueue.ready (id, ready_at, expires_at, queue_id, seq, attempt, reason,
@@ -79,8 +80,9 @@ BEGIN
             INSERT INTO jobqueue.job_events (job, queue_id, seq, to_status, reason, attempt)
             SELECT id, queue_id, 1, 'PENDING', 'SUBMITTED', 0 FROM j ORDER BY id
         )
+        -- A hashed subplan whatever the planner expects; a join could be a nested loop.
         SELECT i.ord, CASE i.outcome WHEN 'EXISTING' THEN i.key_job_id ELSE i.job_id END,
-               i.outcome
+               i.outcome, i.job_id IN (SELECT j.job_id FROM j)
         FROM i ORDER BY i.ord
     LOOP
         IF p_atomic AND outcome NOT IN ('NEW', 'EXISTING') THEN

@@ -1,5 +1,5 @@
 -- Cancels jobs of deleted queues: whatever waits or is ASSIGNED is dead-lettered, whatever runs is
--- asked to stop. Skips held rows. Returns how many were cancelled or asked.
+-- asked to stop. Skips held rows. Returns how many of each queue were cancelled, and asked.
 -- $1 limit int, of each table
 WITH q AS MATERIALIZED (
     SELECT queue_id FROM jobqueue.queues WHERE deleted_at IS NOT NULL
@@ -30,7 +30,7 @@ WITH q AS MATERIALIZED (
 ), asked AS (
     UPDATE jobqueue.leases l SET cancel_requested = true FROM cl
     WHERE l.id = cl.id AND l.token = cl.token AND cl.running
-    RETURNING l.id
+    RETURNING l.queue_id
 ), u AS (
     SELECT id, queue_id, seq, attempt, retries, was, worker_id FROM r
     UNION ALL SELECT id, queue_id, seq, attempt, retries, was, worker_id FROM s
@@ -46,4 +46,8 @@ WITH q AS MATERIALIZED (
     SELECT id, queue_id, seq + 1, was, 'DEAD_LETTERED', 'CANCELLED', attempt, worker_id
     FROM u ORDER BY id
 )
-SELECT (SELECT count(*) FROM u) + (SELECT count(*) FROM asked) AS cancelled;
+SELECT q.name AS queue, count(*) FILTER (WHERE NOT m.asked) AS cancelled,
+       count(*) FILTER (WHERE m.asked) AS asked
+FROM (SELECT queue_id, false AS asked FROM u UNION ALL SELECT queue_id, true FROM asked) m
+JOIN jobqueue.queues q ON q.queue_id = m.queue_id
+GROUP BY q.name;

@@ -70,6 +70,7 @@ WITH c AS MATERIALIZED (
 SELECT l.id AS job, l.token, b.job_id, q.name AS queue, b.type, b.payload, b.priority,
        b.attempt + 1 AS attempt, l.running, b.max_retries, b.timeout_s, b.labels::text AS labels,
        b.trace_context::text AS trace_context, b.retries, b.crashes, l.handbacks, l.unhandled,
-       q.base_delay_s, q.max_delay_s, q.multiplier
+       q.base_delay_s, q.max_delay_s, q.multiplier,
+       extract(epoch FROM clock_timestamp() - b.ready_at)::float8 AS waited_s
 FROM l JOIN b ON b.id = l.id JOIN jobqueue.queues q ON q.queue_id = b.queue_id
 ORDER BY b.ord, b.ready_at, b.id;

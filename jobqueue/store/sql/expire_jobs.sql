@@ -1,4 +1,5 @@
--- Dead-letters jobs whose TTL ended before they were ever started, ready or waiting.
+-- Dead-letters jobs whose TTL ended before they were ever started, ready or waiting. Returns how
+-- many of each queue.
 -- $1 limit int, of each table. Relies on ready_expires and scheduled_expires.
 WITH cr AS MATERIALIZED (
     SELECT r.ctid FROM jobqueue.ready r WHERE r.expires_at <= now()
@@ -24,4 +25,6 @@ WITH cr AS MATERIALIZED (
     INSERT INTO jobqueue.job_events (job, queue_id, seq, from_status, to_status, reason, attempt)
     SELECT id, queue_id, seq + 1, was, 'DEAD_LETTERED', 'TTL_EXPIRED', attempt FROM u ORDER BY id
 )
-SELECT count(*) FROM u;
+SELECT q.name AS queue, count(*) AS count
+FROM u JOIN jobqueue.queues q ON q.queue_id = u.queue_id
+GROUP BY q.name;

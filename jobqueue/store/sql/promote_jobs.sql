@@ -1,5 +1,6 @@
 -- Moves due jobs from scheduled to ready; FAILED ones get their event, delayed ones stay PENDING.
--- Skips what another replica is moving. Returns count and queues, for the wake-up after commit.
+-- Skips what another replica is moving. Returns for each queue how many became ready, how many of
+-- them had FAILED, and whether it is paused: then nobody needs a wake-up after the commit.
 -- $1 limit int. Relies on scheduled_due. ctid is safe: no row of scheduled is ever updated.
 WITH c AS MATERIALIZED (
     SELECT s.ctid FROM jobqueue.scheduled s WHERE s.due_at <= now()
@@ -20,5 +21,7 @@ WITH c AS MATERIALIZED (
     SELECT id, queue_id, seq + 1, 'FAILED', 'PENDING', 'RETRY_DUE', attempt
     FROM d WHERE failed ORDER BY id
 )
-SELECT count(*) AS count, array_agg(DISTINCT q.name) FILTER (WHERE q.name IS NOT NULL) AS queues
-FROM d LEFT JOIN jobqueue.queues q ON q.queue_id = d.queue_id AND NOT q.paused;
+SELECT q.name AS queue, count(*) AS count, count(*) FILTER (WHERE d.failed) AS failed,
+       bool_or(q.paused) AS paused
+FROM d JOIN jobqueue.queues q ON q.queue_id = d.queue_id
+GROUP BY q.name;

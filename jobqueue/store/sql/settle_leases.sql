@@ -1,7 +1,7 @@
 -- Ends leases: each row moves from leases to where its fate says, with the events of that move.
 -- Answers settled or lost, one row each; settled also when an earlier, unclear try of the same
--- worker did it. A cancel flag that arrived meanwhile turns everything but DONE into CANCELLED:
--- the fate was decided before this statement saw the row.
+-- worker did it (not fresh). A cancel flag that arrived meanwhile turns everything but DONE into
+-- CANCELLED (cancelled): the fate was decided before this statement saw the row.
 -- Matches id + token (+ worker), never ctid: a renewal makes a new version of the row. The only
 -- multi-row statement that may wait for a row of leases; all others skip locked ones.
 -- One item each: $1 ids bigint[], $2 tokens bigint[], $3 fates text[] (DONE WAIT READY DEAD),
@@ -22,6 +22,7 @@ WITH i AS MATERIALIZED (
     RETURNING l.id, l.token, l.queue_id, l.priority, l.ready_at, l.ttl_expires_at, l.started_at,
         l.seq, l.attempt, l.worker_id, l.running, i.delay_s, i.retries, i.crashes, i.handbacks,
         i.unhandled, i.result, i.truncated, i.detail, clock_timestamp() AS at,
+        i.fate <> 'DONE' AND l.cancel_requested AS cancelled,
         CASE WHEN i.fate <> 'DONE' AND l.cancel_requested THEN 'DEAD' ELSE i.fate END AS fate,
         CASE WHEN i.fate <> 'DONE' AND l.cancel_requested THEN 'CANCELLED' ELSE i.reason
             END::jobqueue.move_reason AS reason,
@@ -71,5 +72,6 @@ SELECT i.id AS job, i.token,
        CASE WHEN d.id IS NOT NULL THEN 'settled'
             WHEN EXISTS (SELECT FROM jobqueue.finished x WHERE x.id = i.id AND x.token = i.token)
               OR EXISTS (SELECT FROM jobqueue.scheduled x WHERE x.id = i.id AND x.token = i.token)
-            THEN 'settled' ELSE 'lost' END AS state
+            THEN 'settled' ELSE 'lost' END AS state,
+       d.id IS NOT NULL AS fresh, d.cancelled IS TRUE AS cancelled
 FROM i LEFT JOIN d ON d.id = i.id AND d.token = i.token;

@@ -1,6 +1,7 @@
 -- ASSIGNED→RUNNING for prefetched jobs, with a fresh lease; the TTL no longer applies after it.
 -- One whose TTL is over is dead-lettered instead. Answers started, expired or lost, one row each;
--- started also for one that was started by an earlier try whose answer was lost.
+-- started also for one that was started by an earlier try whose answer was lost (not fresh).
+-- waited_s is how long a job that was started now had been ready.
 -- Waits for rows that its own worker's renewal holds; it can close no cycle, because one
 -- worker's starts and settles never name the same job.
 -- $1 ids bigint[], $2 tokens bigint[] · $3 worker int · $4 lease seconds float8
@@ -18,7 +19,8 @@ WITH i AS (
         unhandled = 0, attempt = l.attempt + 1, seq = l.seq + 1,
         expires_at = clock_timestamp() + make_interval(secs => $4::float8)
     FROM k WHERE l.id = k.id AND l.token = k.token AND k.expired IS NOT TRUE
-    RETURNING l.id, l.token, l.queue_id, l.seq, l.attempt, l.worker_id
+    RETURNING l.id, l.token, l.queue_id, l.seq, l.attempt, l.worker_id,
+              extract(epoch FROM l.started_at - l.ready_at)::float8 AS waited_s
 ), x AS (
     DELETE FROM jobqueue.leases l USING k
     WHERE l.id = k.id AND l.token = k.token AND k.expired
@@ -49,7 +51,9 @@ WITH i AS (
 )
 SELECT i.id AS job, i.token,
        CASE WHEN u.id IS NOT NULL THEN 'started' WHEN x.id IS NOT NULL THEN 'expired'
-            WHEN EXISTS (SELECT FROM jobqueue.leases y WHERE y.id = i.id AND y.token = i.token
-                                                     AND y.worker_id = $3::int AND y.running)
-            THEN 'started' ELSE 'lost' END AS state
-FROM i LEFT JOIN u ON u.id = i.id LEFT JOIN x ON x.id = i.id;
+            WHEN y.id IS NOT NULL THEN 'started' ELSE 'lost' END AS state,
+       u.id IS NOT NULL OR x.id IS NOT NULL AS fresh, u.waited_s, q.name AS queue
+FROM i LEFT JOIN u ON u.id = i.id LEFT JOIN x ON x.id = i.id
+LEFT JOIN jobqueue.leases y ON y.id = i.id AND y.token = i.token AND y.worker_id = $3::int
+    AND y.running
+LEFT JOIN jobqueue.queues q ON q.queue_id = coalesce(u.queue_id, x.queue_id, y.queue_id);

@@ -1,0 +1,8 @@
+"""What the scheduler did, for those who count it."""
+
+from collections.abc import Mapping
+
+from jobqueue.runtime.signals import Signal
+
+JOBS_PROMOTED: Signal[Mapping[str, int]] = Signal("jobs_promoted")
+"""By queue: jobs that became claimable because their time had come."""
