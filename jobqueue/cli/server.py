@@ -40,6 +40,7 @@ class Flags:
 
     config: Path | None
     grpc_port: int | None
+    metrics_port: int | None
     health_port: int | None
     log_level: str | None
     embedded: bool
@@ -57,6 +58,7 @@ class Flags:
 )
 @click.option("--config", type=FILE, help="YAML file of settings.")
 @click.option("--grpc-port", type=int, help="Port of the gRPC services; 0: any.  [default: 50051]")
+@click.option("--metrics-port", type=int, help="Port of /metrics; 0: any.  [default: 9090]")
 @click.option("--health-port", type=int, help="Port of /healthz and /readyz.  [default: 8080]")
 @click.option("--log-level", type=LEVELS, help="Least level that is logged.  [default: info]")
 @click.option(
@@ -78,6 +80,7 @@ def cli(  # noqa: PLR0913 - one argument per flag
     *,
     config: Path | None,
     grpc_port: int | None,
+    metrics_port: int | None,
     health_port: int | None,
     log_level: str | None,
     dry_run: bool,
@@ -97,7 +100,7 @@ def cli(  # noqa: PLR0913 - one argument per flag
     """  # noqa: D301 - click knows a paragraph to keep by a real \b
     if data_dir is not None and not embedded:
         raise click.UsageError("--data-dir needs --embedded")
-    flags = Flags(config, grpc_port, health_port, log_level, embedded, data_dir)
+    flags = Flags(config, grpc_port, metrics_port, health_port, log_level, embedded, data_dir)
     if dry_run and context.invoked_subcommand:
         raise click.UsageError("--dry-run does not go with a subcommand")
     if context.invoked_subcommand:
@@ -158,6 +161,7 @@ def _load(flags: Flags) -> Loaded:
     """Read settings; end the program when they cannot work."""
     given = {
         "grpc.port": flags.grpc_port,
+        "metrics.port": flags.metrics_port,
         "health.port": flags.health_port,
         "logging.level": flags.log_level,
     }

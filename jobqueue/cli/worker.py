@@ -24,13 +24,13 @@ from jobqueue.cli.common import (
 )
 from jobqueue.cli.connection import Connection, connection_options, silence_grpc
 from jobqueue.cli.version import print_version
-from jobqueue.config.load import load_settings
-from jobqueue.config.model import HealthSettings, Settings
+from jobqueue.config.load import Loaded, load_settings
+from jobqueue.config.model import HealthSettings, MetricsSettings, Settings
 from jobqueue.domain.limits import MAX_CONCURRENCY
 from jobqueue.errors import Fault, InvalidArgument, JobQueueError, SettingsError
 
 _PROGRAM = "jq-worker"
-HEALTH_PORT, LAST_PORT = 8081, 65_535
+HEALTH_PORT, METRICS_PORT, LAST_PORT = 8081, 9091, 65_535
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +48,7 @@ class Flags:
     allow_shell: bool
     embedded: bool
     data_dir: Path | None
+    metrics_port: int | None
     health_port: int | None
     log_level: str | None
 
@@ -58,6 +59,7 @@ class Flags:
             "worker.processes": self.processes,
             "worker.prefetch": self.prefetch,
             "worker.allow_shell": self.allow_shell or None,
+            "metrics.port": self.metrics_port,
             "health.port": self.health_port,
             "logging.level": self.log_level,
         }
@@ -109,6 +111,11 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> tupl
 @click.option("--allow-shell", is_flag=True, help="Run jobs of type shell by /bin/sh -c.")
 @click.option("--embedded", is_flag=True, help="Join the database of jq-server --embedded.")
 @click.option("--data-dir", type=FOLDER, help="Where that database keeps its data.")
+@click.option(
+    "--metrics-port",
+    type=int,
+    help="Port of /metrics; process N of several adds N - 1; 0: any.  [default: 9091]",
+)
 @click.option(
     "--health-port",
     type=int,
@@ -171,10 +178,17 @@ def _start_up(flags: Flags) -> Start:
     start_logging(
         _PROGRAM, loaded.settings, (*loaded.warnings, *(both if direct and server else []))
     )
+    return Start(_with_own_ports(loaded), remote=not direct)
+
+
+def _with_own_ports(loaded: Loaded) -> Settings:
+    """Return the settings; a server on this machine has the defaults of the ports."""
     settings = loaded.settings
-    if not loaded.sets("health"):  # a server on this machine has the default of the setting
+    if not loaded.sets("health"):
         settings = replace(settings, health=HealthSettings(HEALTH_PORT))
-    return Start(settings, remote=not direct)
+    if not loaded.sets("metrics"):
+        settings = replace(settings, metrics=MetricsSettings(METRICS_PORT))
+    return settings
 
 
 def _work(flags: Flags, start: Start) -> int:
@@ -205,14 +219,24 @@ def _commands(flags: Flags, settings: Settings) -> list[Sequence[str]]:
     argv = [sys.executable, "-m", "jobqueue.cli.worker_process", str(os.getpid())]
     argv += [*sys.argv[1:], "--processes", "1"]
     return [
-        [*argv, "--health-port", str(_port(settings.health.port, i)), *_name(flags, i)]
-        for i in range(settings.worker.processes)
+        [*argv, *_ports(settings, i), *_name(flags, i)] for i in range(settings.worker.processes)
     ]
 
 
-def _port(first: int, i: int) -> int:
+def _ports(settings: Settings, i: int) -> Sequence[str]:
+    """Return the ports of process ``i``, counted from 0. Raises SettingsError beyond the last."""
+    health = _port("health.port", settings.health.port, i)
+    metrics = _port("metrics.port", settings.metrics.port, i)
+    apart = abs(settings.health.port - settings.metrics.port)
+    if health and metrics and apart < settings.worker.processes:
+        fault = f"is {apart} beside health.port; {settings.worker.processes} processes need more"
+        raise SettingsError([Fault("metrics.port", fault)])
+    return "--health-port", str(health), "--metrics-port", str(metrics)
+
+
+def _port(key: str, first: int, i: int) -> int:
     if first + i > LAST_PORT:
-        raise SettingsError([Fault("health.port", f"leaves no port for process {i + 1}")])
+        raise SettingsError([Fault(key, f"leaves no port for process {i + 1}")])
     return first + i if first else 0
 
 

@@ -1,1 +1,1 @@
-"""The HTTP doors: probes for those who run the programs."""
+"""The HTTP doors: probes and metrics for those who run the programs."""

@@ -21,6 +21,7 @@ from jobqueue.rpc.handlers import (
     request_of,
     with_behavior,
 )
+from jobqueue.rpc.signals import OK, Call, followed, tell_unknown
 from jobqueue.runtime.log import get_logger
 
 _log = get_logger(__name__)
@@ -40,8 +41,11 @@ class Guard(grpc.aio.ServerInterceptor):
         """Return the method's handler with the guard around it."""
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
+        if handler is None:
+            tell_unknown()
+            return None
         # Health answers to the last moment, by its own rules.
-        if handler is None or method.startswith(OPEN):
+        if method.startswith(OPEN):
             return handler
         if handler.response_streaming:
             return self._streaming(handler, method)
@@ -51,11 +55,14 @@ class Guard(grpc.aio.ServerInterceptor):
         behavior = behavior_of(handler)
 
         async def guarded(request: Any, context: Context) -> Any:
-            try:
-                self._gate.check()
-                return await behavior(request_of(handler, request), context)
-            except Exception as error:  # noqa: BLE001 - a caller must get a status for anything
-                return await _abort(context, method, error)
+            with followed(method, context) as call:
+                try:
+                    self._gate.check()
+                    answer = await behavior(request_of(handler, request), context)
+                except Exception as error:  # noqa: BLE001 - a caller must get a status for anything
+                    return await _abort(context, method, error, call)
+                call.code = OK
+                return answer
 
         return with_behavior(handler, guarded, parse=False)
 
@@ -63,24 +70,28 @@ class Guard(grpc.aio.ServerInterceptor):
         behavior = behavior_of(handler)
 
         async def guarded(request: Any, context: Context) -> AsyncIterator[Any]:
-            try:
-                self._gate.check()
-                read = request_of(handler, request)
-                async for response in self._gate.until_closed(behavior(read, context)):
-                    yield response
-            except Exception as error:  # noqa: BLE001 - a caller must get a status for anything
-                await _abort(context, method, error)
+            with followed(method, context) as call:
+                try:
+                    self._gate.check()
+                    read = request_of(handler, request)
+                    async for response in self._gate.until_closed(behavior(read, context)):
+                        yield response
+                except Exception as error:  # noqa: BLE001 - a caller must get a status for anything
+                    await _abort(context, method, error, call)
+                call.code = OK
 
         return with_behavior(handler, guarded, parse=False)
 
 
-async def _abort(context: Context, method: str, error: Exception) -> None:
+async def _abort(context: Context, method: str, error: Exception, call: Call) -> None:
     """End the call with the status of ``error``; what we did not expect is logged, not told."""
     if isinstance(error, grpc.aio.AbortError):
+        call.aborted(context)
         raise error
     if not isinstance(error, JobQueueError):
         _log.error("a call failed unexpectedly", method=method, error=error)
         error = internal()
     elif error.code == "INTERNAL":
         _log.error("a call failed", method=method, error=error)
+    call.code = error.code
     await context.abort_with_status(rpc_status.to_status(to_status(error)))

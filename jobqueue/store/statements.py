@@ -6,10 +6,20 @@ from importlib import resources
 _FOLDER = resources.files("jobqueue.store") / "sql"
 
 
+_NAMES = {"BEGIN;": "begin", "COMMIT;": "commit", "ROLLBACK;": "rollback"}
+
+
 @cache
 def statement(name: str) -> str:
     """Return the text of ``sql/<name>.sql``. Raises FileNotFoundError when there is none."""
-    return (_FOLDER / f"{name}.sql").read_text(encoding="utf-8")
+    text = (_FOLDER / f"{name}.sql").read_text(encoding="utf-8")
+    _NAMES[text] = name
+    return text
+
+
+def name_of(text: str) -> str:
+    """Return the name of a statement that was sent; ``other`` for those that are no file."""
+    return _NAMES.get(text, "other")
 
 
 def names() -> list[str]:

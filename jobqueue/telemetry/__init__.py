@@ -1,4 +1,5 @@
-"""What others see of the inner rooms: traces for OpenTelemetry.
+"""What others see of the inner rooms: metrics for Prometheus, traces for OpenTelemetry.
 
-Loaded only by a program that was told to export; the inner rooms do not know it.
+The inner rooms do not know it: they signal what happened, and are surrounded. What makes traces is
+loaded only by a program that was told to export them.
 """

@@ -21,10 +21,12 @@ from jobqueue.wiring.coordination import LockLog
 from jobqueue.wiring.database import DatabaseRevival, await_database, start_embedded
 from jobqueue.wiring.events import RelayLog
 from jobqueue.wiring.health import health_server
+from jobqueue.wiring.metrics import MetricsDoor
 from jobqueue.wiring.options import EmbeddedChoice
 from jobqueue.wiring.protection import Doorkeeping
 from jobqueue.wiring.server import Server, unused_features
 from jobqueue.wiring.server_health import ServerHealth
+from jobqueue.wiring.server_metrics import server_metrics
 from jobqueue.wiring.tracing import server_traces, traces_line
 
 _log = get_logger(__name__)
@@ -43,8 +45,9 @@ async def serve(settings: Settings, embedded: EmbeddedChoice | None = None) -> N
     health = ServerHealth()
     with ShutdownSignals() as asked:
         async with AsyncExitStack() as running:
-            # First up, last down: the probes tell of the start and of the end too.
+            # First up, last down: probes and metrics tell of the start and of the end too.
             await _open_health(settings, health, running)
+            await _open_metrics(settings, running)
             starting = _start(settings, embedded, running, asked.hurry, health)
             if await finishes_before(asked.shutdown, starting):
                 await asked.shutdown.wait()
@@ -75,6 +78,12 @@ async def _start(
 async def _open_health(settings: Settings, health: ServerHealth, running: AsyncExitStack) -> None:
     door = health_server(health.look, settings.health.port)
     _log.info("probes are answered", health_port=await door.start())
+    running.push_async_callback(door.stop)
+
+
+async def _open_metrics(settings: Settings, running: AsyncExitStack) -> None:
+    door = MetricsDoor(server_metrics(settings), settings)
+    await door.start()
     running.push_async_callback(door.stop)
 
 

@@ -28,6 +28,7 @@ from jobqueue.store.pool import Pool, create_pool
 from jobqueue.store.upkeep import events_have_room
 from jobqueue.submission.announcer import Announcer
 from jobqueue.submission.doctor import Doctor
+from jobqueue.submission.figures import FigureReader
 from jobqueue.submission.jobs import Jobs
 from jobqueue.submission.queues import Queues
 from jobqueue.submission.submitter import Submitter
@@ -146,6 +147,7 @@ class _Parts:
                 *self._events.loops,
                 *door.loops,
                 *self._remote.loops,
+                FigureReader(pool),
             ]
         )
         self._submitter = Submitter(pool, limits, announcer.announce)

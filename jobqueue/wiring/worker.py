@@ -4,6 +4,7 @@ import os
 import secrets
 import socket
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, replace
 
 from jobqueue.config.dsn import database_dsn
@@ -21,9 +22,11 @@ from jobqueue.runtime.log import get_logger, name_process
 from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
 from jobqueue.runtime.structlogs import adopt_structlog
 from jobqueue.runtime.version import version
+from jobqueue.telemetry.metrics import WorkerMetrics
 from jobqueue.transport import Route
 from jobqueue.wiring.database import check_not_refused
 from jobqueue.wiring.health import health_server
+from jobqueue.wiring.metrics import MetricsDoor, worker_metrics
 from jobqueue.wiring.options import EmbeddedChoice
 from jobqueue.wiring.tracing import WorkerTraces, worker_traces
 from jobqueue.wiring.worker_health import WorkerHealth
@@ -116,7 +119,7 @@ def _leases(settings: Settings, choice: WorkerChoice, types: tuple[str, ...]) ->
 async def work(settings: Settings, choice: WorkerChoice, registry: Registry) -> int:
     """Run one worker until it is told to end; return its exit code.
 
-    Raises Internal when the database answers and refuses, Unavailable when the port is taken,
+    Raises Internal when the database answers and refuses, Unavailable when a port is taken,
     SettingsError for traces that cannot be exported.
     """
     named = replace(choice, worker_id=choice.worker_id or new_worker_id())
@@ -124,24 +127,33 @@ async def work(settings: Settings, choice: WorkerChoice, registry: Registry) -> 
     adopt_structlog()
     health = WorkerHealth()
     health.listen()
-    door = health_server(health.look, settings.health.port)
+    probes = health_server(health.look, settings.health.port)
+    metrics = worker_metrics(choice.queues)
+    door = MetricsDoor(metrics, settings)
     with ShutdownSignals() as asked:
-        _log.info("probes are answered", health_port=await door.start())
-        try:
-            return await _work(settings, named, registry, asked)
-        finally:
-            await door.stop()
+        async with AsyncExitStack() as running:
+            _log.info("probes are answered", health_port=await probes.start())
+            running.push_async_callback(probes.stop)
+            await door.start()
+            running.push_async_callback(door.stop)
+            return await _work(settings, named, registry, metrics, asked)
 
 
 async def _work(
-    settings: Settings, choice: WorkerChoice, registry: Registry, asked: ShutdownSignals
+    settings: Settings,
+    choice: WorkerChoice,
+    registry: Registry,
+    metrics: WorkerMetrics,
+    asked: ShutdownSignals,
 ) -> int:
     if choice.route is None:
         look = check_not_refused(settings.db, _dsn(settings, choice))
         # Told to end meanwhile, the worker sees that by itself.
         await finishes_before(asked.shutdown, look)
     async with worker_traces(settings, asked.hurry) as traces:
-        return await build_worker(settings, choice, registry, traces).run(asked)
+        worker = build_worker(settings, choice, registry, traces)
+        metrics.watch(worker.worker_id, lambda: worker.running)
+        return await worker.run(asked)
 
 
 async def work_in_processes(commands: Sequence[Sequence[str]]) -> int:

@@ -68,6 +68,11 @@ class Executor:
         self._attempts: dict[Lease, Attempt] = {}
         self._stuck: set[asyncio.Task[Outcome]] = set()
 
+    @property
+    def running(self) -> int:
+        """How many attempts are under way."""
+        return len(self._attempts)
+
     async def execute(self, job: LeasedJob) -> None:
         """Take a RUNNING job to its settlement. Returns when its slot is free again."""
         handler = self._registry.resolve(job.queue, job.type)

@@ -75,6 +75,16 @@ class Worker:
         self._hints = Hints(leases, self._claiming)
         self._asked = ShutdownSignals()
 
+    @property
+    def worker_id(self) -> str:
+        """Its name."""
+        return self._facts.worker_id
+
+    @property
+    def running(self) -> int:
+        """How many jobs run now."""
+        return self._executor.running
+
     async def run(self, asked: ShutdownSignals) -> int:
         """Work until ``asked`` to end; return the exit code, one of the three above.
 

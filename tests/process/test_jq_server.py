@@ -74,6 +74,7 @@ def test_help_describes_every_flag_without_loading_the_server() -> None:
         "config",
         "grpc-port",
         "health-port",
+        "metrics-port",
         "log-level",
         "dry-run",
         "embedded",

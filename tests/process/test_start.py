@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 
-from tests.support.programs import ServerProgram, WorkerProgram, environment
+from tests.support.programs import FREE_PORTS, ServerProgram, WorkerProgram, environment
 
 KILLED_AT_THE_START = """
 import os, signal, sys
@@ -32,7 +32,7 @@ def test_a_signal_before_there_is_a_loop_ends_a_program_with_0(
     program: str, arguments: list[str], tmp_path: Path
 ) -> None:
     code = KILLED_AT_THE_START.format(program=program, arguments=arguments)
-    env = environment(health_port=0) | {"XDG_DATA_HOME": str(tmp_path)}
+    env = environment(**FREE_PORTS) | {"XDG_DATA_HOME": str(tmp_path)}
     ended = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, timeout=60, check=False
     )

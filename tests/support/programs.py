@@ -10,6 +10,7 @@ from typing import Any, Self
 from tests.support.waiting import eventually_sync
 
 HANDLERS = "tests.support.handlers"
+FREE_PORTS: dict[str, object] = {"health_port": 0, "metrics_port": 0}
 
 _SCRIPTS = Path(sys.executable).parent
 _READY_WITHIN_S = 40.0
@@ -72,7 +73,7 @@ class WorkerProgram(Program):
         argv = [str(_SCRIPTS / "jq-worker"), "--log-level", "debug", *flags]
         if "--handlers" not in flags:
             argv += ["--handlers", HANDLERS, "--allow-shell"]
-        super().__init__(argv, folder, environment(db_url=dsn, **{"health_port": 0, **settings}))
+        super().__init__(argv, folder, environment(db_url=dsn, **{**FREE_PORTS, **settings}))
 
 
 class RemoteWorkerProgram(Program):
@@ -82,8 +83,8 @@ class RemoteWorkerProgram(Program):
         argv = [str(_SCRIPTS / "jq-worker"), "--log-level", "debug", *flags]
         if "--handlers" not in flags:
             argv += ["--handlers", HANDLERS, "--allow-shell"]
-        free = {"health_port": 0}
-        super().__init__(argv, folder, environment(server_addr=address, **{**free, **settings}))
+        free = {**FREE_PORTS, **settings}
+        super().__init__(argv, folder, environment(server_addr=address, **free))
 
 
 class ServerProgram(Program):
@@ -91,8 +92,7 @@ class ServerProgram(Program):
 
     def __init__(self, dsn: str, folder: Path, *flags: str, **settings: object) -> None:
         argv = [str(_SCRIPTS / "jq-server"), "--grpc-port", "0", *flags]
-        free = {"health_port": 0, "metrics_port": 0}
-        super().__init__(argv, folder, environment(db_url=dsn, **{**free, **settings}))
+        super().__init__(argv, folder, environment(db_url=dsn, **{**FREE_PORTS, **settings}))
 
     @property
     def address(self) -> str:

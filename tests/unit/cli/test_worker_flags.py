@@ -13,7 +13,8 @@ from jobqueue.cli.worker import cli
 FLAGS = [
     "--config", "--server-addr", "--tls-ca", "--tls-cert", "--tls-key", "--api-key", "--worker-id",
     "--concurrency", "--queues", "--handlers",
-    "--processes", "--prefetch", "--allow-shell", "--embedded", "--data-dir", "--log-level",
+    "--processes", "--prefetch", "--allow-shell", "--embedded", "--data-dir", "--health-port",
+    "--metrics-port", "--log-level",
     "--version", "--help",
 ]  # fmt: skip
 DATABASE = {"JQ_DB_URL": "postgresql://localhost:1/none"}
