@@ -29,7 +29,6 @@ _SETTINGS = {
     "JQ_GRPC_PORT": "0",
     "JQ_HEALTH_PORT": "0",
     "JQ_METRICS_PORT": "0",
-    "JQ_METRICS_PORT": "0",
 }
 _WORKERS = ("worker-1", "worker-2")
 _LOOK_AGAIN_S = 0.1
