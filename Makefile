@@ -17,7 +17,8 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup proto proto-check lint format typecheck contracts check \
-        test test-unit test-integration test-e2e coverage demo trace-demo bench bench-full clean
+        test test-unit test-integration test-e2e coverage demo trace-demo metrics-dump bench bench-full \
+        clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,6 +95,9 @@ bench-full: $(READY) ## The same with full sizes and long series: hours
 
 trace-demo: $(READY) ## Run one job that fails once, and print its trace as a tree
 	@$(BIN)/python -m examples.trace $(ARGS)
+
+metrics-dump: $(READY) ## Read the metrics of both programs after 20,000 jobs in 50 queues
+	@$(BIN)/python -m tools.metrics_dump $(ARGS)
 
 clean: ## Remove .venv and whatever was built or cached
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .demo .bench \

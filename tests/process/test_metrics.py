@@ -186,11 +186,11 @@ async def send_twice(caller: Caller) -> None:
     """Submit what is stored already, by request and by key; and what nobody runs in time."""
     spec = JobSpec(queue=UNSERVED, idempotency_key="once")
     spec.ttl.FromMilliseconds(200)
-    for request in ("a", "a", "b"):
+    for request in ("a" * 16, "a" * 16, "b" * 16):
         await caller.jobs.SubmitJob(jobs_pb.SubmitJobRequest(job=spec, request_id=request))
     job = JobSpec(queue=UNSERVED)
     for _ in range(2):
-        batch = jobs_pb.SubmitJobsRequest(jobs=[job, job], request_id="batch")
+        batch = jobs_pb.SubmitJobsRequest(jobs=[job, job], request_id="c" * 16)
         await caller.jobs.SubmitJobs(batch)
     await caller.cancel(await caller.submit(UNSERVED))
 
@@ -201,7 +201,8 @@ async def hand_back(caller: Caller, conn: asyncpg.Connection, queue: str, go: Pa
     ids = [await caller.submit(queue, "shell", payload) for _ in range(4)]
 
     async def handed_back() -> bool:
-        return any("FAILED:RELEASED" in await path(conn, UUID(job_id)) for job_id in ids)
+        paths = [await path(conn, UUID(job_id)) for job_id in ids]
+        return any("FAILED:RELEASED" in walked for walked in paths)
 
     await eventually(handed_back, within_s=60, what="a job that was handed back")
     go.touch()

@@ -11,6 +11,8 @@ from jobqueue.config.keys import RULES, variable_of
 from jobqueue.config.model import Settings
 from jobqueue.config.rules import Choice, Flag, Integer, Number
 from jobqueue.domain.state import EVENT_TYPES, JobStatus, Reason
+from jobqueue.telemetry.metrics import ServerMetrics, WorkerMetrics
+from tests.support.metrics import page_of
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
@@ -151,3 +153,31 @@ _KINDS = {
     "Commands": "mapping",
     "KafkaOptions": "mapping",
 }
+
+
+def _served() -> set[str]:
+    """Return the names of all metrics, of both programs."""
+    pages = [page_of(m.page("")[0].decode()) for m in (ServerMetrics(None), WorkerMetrics(["q"]))]
+    # The last one is shown once there is a worker to watch.
+    return {name for page in pages for name in page.families} | {"jq_worker_job_concurrency"}
+
+
+def test_the_page_about_metrics_names_exactly_those_that_are_served() -> None:
+    told = {
+        name
+        for row in _rows(
+            (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8"),
+            "| metric | type | labels | program | over targets | meaning |",
+        )
+        for name in _QUOTED.findall(row[0])
+    }
+    assert told == _served()
+
+
+def test_no_document_asks_for_a_metric_that_is_not_served() -> None:
+    served = _served()
+    parts = {f"{name}_{part}" for name in served for part in ("bucket", "count", "sum")}
+    for document in DOCUMENTS:
+        named = set(re.findall(r"\bjq_[a-z_]+[a-z]\b", document.read_text(encoding="utf-8")))
+        unknown = named - served - parts - {"jq_user", "jq_worker"}
+        assert not unknown, document
