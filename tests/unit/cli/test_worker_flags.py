@@ -89,3 +89,14 @@ def test_an_embedded_database_that_does_not_run_exits_1(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert "no embedded database is running" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("health", "metrics", "words"),
+    [("65535", "0", "health.port: leaves no port"), ("0", "65535", "metrics.port: leaves no port"),
+     ("9000", "9001", "metrics.port: is 1 beside health.port")],
+)  # fmt: skip
+def test_processes_need_ports_of_their_own(health: str, metrics: str, words: str) -> None:
+    ports = ("--health-port", health, "--metrics-port", metrics)
+    result = run(*ports, "--processes", "2", "--allow-shell", env=DATABASE)
+    assert (result.exit_code, words in result.stderr) == (2, True), result.stderr

@@ -18,6 +18,7 @@ from jobqueue.lease.messages import (
     Logged,
     Lost,
     Message,
+    Moved,
     Registered,
     Renewed,
     Unknown,
@@ -40,6 +41,7 @@ MESSAGES: list[Message] = [
     Cancel(LEASES),
     Command("DRAIN"),
     Unknown(LEASES),
+    Moved("q", "FAILED", "RELEASED", 2),
     Logged("asyncpg.pool", 30, "line\nbreak", {"loop": "x"}),
     Logged("here", 40, "100 %", {}, {"type": "E", "message": "m", "stack": []}),
 ]

@@ -1,8 +1,8 @@
 """The guard around real calls of a real gRPC server, with a servicer that fails as asked."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 import grpc
@@ -13,12 +13,14 @@ from grpc_status import rpc_status
 from jobqueue.errors import NotFound
 from jobqueue.rpc.gate import Gate
 from jobqueue.rpc.guard import Guard
+from jobqueue.rpc.signals import CALL_ENDED
 from jobqueue.v1 import job_service_pb2 as pb
 from jobqueue.v1.job_service_pb2_grpc import (
     JobServiceServicer,
     JobServiceStub,
     add_JobServiceServicer_to_server,
 )
+from tests.support.waiting import eventually
 
 
 class Servicer(JobServiceServicer):
@@ -57,10 +59,11 @@ class Servicer(JobServiceServicer):
 class Door:
     """A served servicer and a stub that calls it."""
 
-    def __init__(self, servicer: Servicer, gate: Gate, stub: Any) -> None:
+    def __init__(self, servicer: Servicer, gate: Gate, channel: Any) -> None:
         self.servicer = servicer
         self.gate = gate
-        self.stub = stub
+        self.channel = channel
+        self.stub: Any = JobServiceStub(channel)
 
 
 @asynccontextmanager
@@ -71,7 +74,7 @@ async def serving() -> AsyncIterator[Door]:
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        yield Door(servicer, gate, JobServiceStub(channel))
+        yield Door(servicer, gate, channel)
     await server.stop(0)
 
 
@@ -161,3 +164,56 @@ async def test_a_cancelled_stream_ends_the_work_behind_it() -> None:
         call.cancel()
         async with asyncio.timeout(5):
             await door.servicer.watch_ended.wait()
+
+
+@contextmanager
+def ended_calls() -> Iterator[list[tuple[str, str]]]:
+    """Collect method and code of each call that ends in the block."""
+    seen: list[tuple[str, str]] = []
+    stop = CALL_ENDED.subscribe(lambda call: seen.append((call.method, call.status_code)))
+    yield seen
+    stop()
+
+
+async def test_every_end_of_a_call_is_signalled_with_its_code() -> None:
+    async with serving() as door:
+        door.servicer.proceed.set()
+        with ended_calls() as seen:
+            await door.stub.DeleteJob(pb.DeleteJobRequest())
+            for door.servicer.error in (NotFound("job", "x"), ValueError("a fault of ours")):
+                with pytest.raises(grpc.aio.AioRpcError):
+                    await door.stub.GetJob(pb.GetJobRequest())
+            assert [_ async for _ in door.stub.WatchJob(pb.WatchJobRequest(job_id="end"))]
+            with pytest.raises(grpc.aio.AioRpcError):
+                await door.channel.unary_unary("/jobqueue.v1.JobService/Nothing")(b"")
+            with pytest.raises(grpc.aio.AioRpcError):
+                await door.channel.unary_unary("/any.Thing/AtAll")(b"")
+    assert seen == [
+        ("JobService/DeleteJob", "OK"),
+        ("JobService/GetJob", "NOT_FOUND"),
+        ("JobService/GetJob", "INTERNAL"),
+        ("JobService/WatchJob", "OK"),
+        ("unknown", "UNIMPLEMENTED"),
+        ("unknown", "UNIMPLEMENTED"),
+    ]
+
+
+@pytest.mark.parametrize(("timeout_s", "code"), [(None, "CANCELLED"), (0.5, "DEADLINE_EXCEEDED")])
+async def test_a_call_whose_caller_leaves_is_signalled_as_what_it_was(
+    timeout_s: float | None, code: str
+) -> None:
+    async with serving() as door:
+        with ended_calls() as seen:
+            stream = door.stub.WatchJob(pb.WatchJobRequest(), timeout=timeout_s)
+            await stream.read()
+            unary = door.stub.DeleteJob(pb.DeleteJobRequest(), timeout=timeout_s)
+            await door.servicer.entered.wait()
+            if timeout_s is None:
+                stream.cancel()
+                unary.cancel()
+
+            async def both() -> bool:
+                return len(seen) == 2
+
+            await eventually(both, within_s=30, what="the ends of both calls")
+    assert sorted(seen) == [("JobService/DeleteJob", code), ("JobService/WatchJob", code)]
