@@ -6,9 +6,9 @@ metric is there; ends with 1 when one is missing or there are too many.
 """
 
 import argparse
-import asyncio
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,7 @@ from tests.support.kafka import Way, running_broker
 from tests.support.metrics import Page, metrics_port, read_page
 from tests.support.programs import ServerProgram, WorkerProgram
 from tests.support.redis import RedisServer
-from tests.support.waiting import eventually
+from tests.support.waiting import eventually_sync
 
 PER_QUEUE, PER_PROGRAM = 40, 300
 _BATCH, _FAILS_EVERY, _AT_ONCE, _TOPIC = 1_000, 50, 5, "jobqueue.events"
@@ -106,16 +106,16 @@ def running(load: Load, folder: Path) -> Iterator[Stage]:
         redis = RedisServer(folder)
         ending.callback(redis.kill)
         broker = ending.enter_context(running_broker())
-        broker.create_topic(_TOPIC)
         way = Way(broker)
         ending.callback(way.close)
         way.open()
+        broker.create_topic(_TOPIC)
         (address,) = way.settings(_TOPIC).brokers
         helpers = {"redis_addr": redis.addr, "kafka_brokers": address}
         server = ServerProgram(postgres.dsn, logs, retry_base_delay_s=0.1, **helpers)
         ending.callback(server.kill)
         server.ready()
-        asyncio.run(make_queues(server, load.names()))
+        make_queues(server, load.names())
         worker = WorkerProgram(postgres.dsn, logs, *_flags(load, 8))
         ending.callback(worker.kill)
         yield Stage(postgres.dsn, logs, server, worker.ready())
@@ -123,27 +123,26 @@ def running(load: Load, folder: Path) -> Iterator[Stage]:
 
 def _flags(load: Load, concurrency: int) -> Sequence[str]:
     queues = ",".join(load.names())
-    return "--queues", queues, "--concurrency", str(concurrency), "--log-level", "warn"
+    return "--queues", queues, "--concurrency", str(concurrency), "--log-level", "info"
 
 
-async def make_queues(server: ServerProgram, names: Sequence[str]) -> None:
+def make_queues(server: ServerProgram, names: Sequence[str]) -> None:
     """Make the queues."""
-    async with grpc.aio.insecure_channel(server.address) as channel:
+    with grpc.insecure_channel(server.address) as channel:
         for name in names:
-            await AdminServiceStub(channel).CreateQueue(admin_pb.CreateQueueRequest(name=name))
+            AdminServiceStub(channel).CreateQueue(admin_pb.CreateQueueRequest(name=name))
 
 
-async def work(load: Load, stage: Stage) -> None:
+def work(load: Load, stage: Stage) -> None:
     """Send all jobs, restart workers meanwhile, and wait until every job has ended."""
-    restarting = asyncio.create_task(restart(load, stage))
-    async with grpc.aio.insecure_channel(stage.server.address) as channel:
-        stub = JobServiceStub(channel)
+    with ThreadPoolExecutor(1) as beside, grpc.insecure_channel(stage.server.address) as channel:
+        restarting = beside.submit(restart, load, stage)
         specs = [_spec(load, i) for i in range(load.jobs)]
         for start in range(0, load.jobs, _BATCH):
             batch = specs[start : start + _BATCH]
-            await stub.SubmitJobs(jobs_pb.SubmitJobsRequest(jobs=batch))
-        await restarting
-        await eventually(lambda: ended(stage, load.jobs), within_s=_WITHIN_S, what="all ends")
+            JobServiceStub(channel).SubmitJobs(jobs_pb.SubmitJobsRequest(jobs=batch))
+        restarting.result()
+    eventually_sync(lambda: ended(stage, load.jobs), within_s=_WITHIN_S, what="the end of all")
 
 
 def _spec(load: Load, i: int) -> JobSpec:
@@ -153,29 +152,26 @@ def _spec(load: Load, i: int) -> JobSpec:
     return JobSpec(queue=queue, type="async-raises", payload=b"value", max_retries=1)
 
 
-async def restart(load: Load, stage: Stage) -> None:
+def restart(load: Load, stage: Stage) -> None:
     """Start and end workers, some at a time."""
     left = load.restarts
     while left:
-        some = [
-            WorkerProgram(stage.dsn, stage.logs, *_flags(load, 2))
-            for _ in range(min(left, _AT_ONCE))
-        ]
+        flags = _flags(load, 2)
+        some = [WorkerProgram(stage.dsn, stage.logs, *flags) for _ in range(min(left, _AT_ONCE))]
         left -= len(some)
         try:
             for worker in some:
-                await asyncio.to_thread(worker.ready)
-                worker.process.terminate()
+                worker.ready().process.terminate()
             for worker in some:
-                await asyncio.to_thread(worker.ended, 60.0)
+                worker.ended(60.0)
         finally:
             for worker in some:
                 worker.kill()
 
 
-async def ended(stage: Stage, jobs: int) -> bool:
+def ended(stage: Stage, jobs: int) -> bool:
     """Tell whether so many jobs have ended and every event has been published."""
-    page = await asyncio.to_thread(read_page, metrics_port(stage.server))
+    page = read_page(metrics_port(stage.server))
     depth = page.by("jq_job_queue_depth", "status")
     done = depth["DONE",] + depth["DEAD_LETTERED",]
     return done >= jobs and page.value("jq_event_backlog") == 0
@@ -187,7 +183,7 @@ def dump(load: Load, save: Path | None = None) -> Findings:
     with TemporaryDirectory(prefix="jobqueue-metrics-") as folder:
         Path(folder).chmod(0o711)  # as root the database may run as nobody
         with running(load, Path(folder)) as stage:
-            asyncio.run(work(load, stage))
+            work(load, stage)
             known = load.queues + 1  # default
             parts = (
                 ("jq-server", stage.server, (*ON_BOTH, *ON_SERVER), known),

@@ -151,9 +151,8 @@ class Desk:
             answers, unclear = await retrying_told(
                 lambda: settle_leases(self._pool, worker=worker, settlements=settlements)
             )
-            queues = {lease: h.queue for lease, h in held.items()}
-            known = [answer for answer in answers if answer.lease in queues]
-            tell_settled(known, settlements, queues, unclear=unclear)
+            asked = {s.lease: (held[s.lease].queue, s) for s in settlements if s.lease in held}
+            tell_settled(answers, asked, unclear=unclear)
             verdicts |= {a.lease: "settled" if a.state == "settled" else "lost" for a in answers}
         self._gone(worker, [lease for lease in outcomes if lease not in unfit])
         self._announce({held[s.lease].queue for s in settlements if _is_release(s, held)})

@@ -152,8 +152,8 @@ class DirectLeases(Holder):
         answers = await self._hot.run(
             lambda c: settle_leases(c, worker=self._worker, settlements=settlements)
         )
-        queues = {ending.lease: ending.job.queue for ending in batch}
-        tell_settled(answers, settlements, queues, unclear=True)
+        asked = {e.lease: (e.job.queue, s) for e, s in zip(batch, settlements, strict=True)}
+        tell_settled(answers, asked, unclear=True)
         return frozenset(a.lease for a in answers if a.state == "settled")
 
     def _job_ended(self, job: LeasedJob) -> None:

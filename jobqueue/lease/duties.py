@@ -211,8 +211,8 @@ class Reconciler(Service):
         )
         held = [self._asked[a.lease] for a in answers if a.state == "settled"]
         tell_found(held)
-        queues = {h.lease: h.queue for h in held}
-        tell_settled(answers, settlements, queues, unclear=True)
+        asked = {h.lease: (h.queue, s) for h, s in zip(known, settlements, strict=True)}
+        tell_settled(answers, asked, unclear=True)
 
 
 class StallWatch(Service):

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 from uuid import UUID
 
 from jobqueue.domain.lease import Lease
@@ -15,13 +14,6 @@ class LeaseCount:
 
     queue: str
     count: int
-
-
-class Started(NamedTuple):
-    """A job runs now; ``waited_s`` is for how long it had been ready, None when that is unknown."""
-
-    queue: str
-    waited_s: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +46,8 @@ LEASES_ACQUIRED: Signal[LeaseCount] = Signal("leases_acquired")
 LEASES_RENEWED: Signal[LeaseCount] = Signal("leases_renewed")
 LEASES_EXPIRED: Signal[LeaseCount] = Signal("leases_expired")
 LEASES_LOST: Signal[LeaseLoss] = Signal("leases_lost")
-JOBS_STARTED: Signal[Sequence[Started]] = Signal("jobs_started")
+JOBS_STARTED: Signal[Mapping[str, Sequence[float | None]]] = Signal("jobs_started")
+"""By queue: jobs that run now, each as the seconds for which it had been ready (None: unknown)."""
 RETRIES_CHARGED: Signal[Mapping[str, int]] = Signal("retries_charged")
 """By queue: attempts that ended badly, cost a retry and are to be followed by another."""
 QUEUES_MISSING: Signal[frozenset[str]] = Signal("queues_missing")

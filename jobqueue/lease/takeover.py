@@ -144,10 +144,10 @@ def _tell(
     settlements: Sequence[Settlement],
     answers: Sequence[LeaseAnswer],
 ) -> None:
-    queues = {lease.lease: lease.queue for lease in page}
-    tell_settled(answers, settlements, queues, unclear=False)
-    expired = (queues[s.lease] for s in settlements if s.reason is Reason.LEASE_EXPIRED)
-    for queue, count in Counter(expired).items():
+    pairs = list(zip(page, settlements, strict=True))
+    tell_settled(answers, {lease.lease: (lease.queue, s) for lease, s in pairs}, unclear=False)
+    expired = Counter(lease.queue for lease, s in pairs if s.reason is Reason.LEASE_EXPIRED)
+    for queue, count in expired.items():
         LEASES_EXPIRED.emit(LeaseCount(queue, count))
 
 

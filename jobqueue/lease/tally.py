@@ -4,36 +4,33 @@ The counts of a batch travel together: what a job costs here, it costs twenty th
 second.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 
 from jobqueue.domain.lease import Lease, LeasedJob
-from jobqueue.domain.outcome import Settlement
+from jobqueue.domain.outcome import End, Settlement
 from jobqueue.domain.state import JobStatus, Reason
-from jobqueue.lease.signals import (
-    JOBS_STARTED,
-    LEASES_ACQUIRED,
-    RETRIES_CHARGED,
-    LeaseCount,
-    Started,
-)
+from jobqueue.lease.signals import JOBS_STARTED, LEASES_ACQUIRED, RETRIES_CHARGED, LeaseCount
 from jobqueue.runtime.signals import Signal
 from jobqueue.store.leases import HeldLease, LeaseAnswer
 from jobqueue.store.signals import JOBS_MOVED, Move, tell_moved
 
+Asked = Mapping[Lease, tuple[str, Settlement]]
+"""What was asked of a settle, with the queue of each."""
 
-def count_jobs(signal: Signal[LeaseCount], jobs: Sequence[LeasedJob]) -> None:
-    """Emit how many of ``jobs`` are of which queue."""
-    for queue, count in Counter(job.queue for job in jobs).items():
+
+def count_jobs(signal: Signal[LeaseCount], jobs: Iterable[LeasedJob]) -> Counter[str]:
+    """Emit how many of ``jobs`` are of which queue, and return it."""
+    counts = Counter([job.queue for job in jobs])
+    for queue, count in counts.items():
         signal.emit(LeaseCount(queue, count))
+    return counts
 
 
 def tell_claimed(jobs: Sequence[LeasedJob]) -> None:
     """Say that these were claimed, and those that run, started."""
-    count_jobs(LEASES_ACQUIRED, jobs)
-    running = [Started(job.queue, job.waited_s) for job in jobs if job.running]
-    tell_moved(Counter(job.queue for job in jobs), JobStatus.ASSIGNED, Reason.CLAIMED)
-    _tell_running(running)
+    tell_moved(count_jobs(LEASES_ACQUIRED, jobs), JobStatus.ASSIGNED, Reason.CLAIMED)
+    _tell_running((job.queue, job.waited_s) for job in jobs if job.running)
 
 
 def tell_found(leases: Sequence[HeldLease]) -> None:
@@ -46,26 +43,27 @@ def tell_found(leases: Sequence[HeldLease]) -> None:
 def tell_started(answers: Sequence[LeaseAnswer], *, unclear: bool) -> None:
     """Say what a start did. ``unclear``: what an earlier try did was not said yet."""
     written = [a for a in answers if a.fresh or unclear]
-    _tell_running([Started(a.queue, a.waited_s) for a in written if a.state == "started"])
+    _tell_running((a.queue, a.waited_s) for a in written if a.state == "started")
     expired = Counter(a.queue for a in written if a.state == "expired")
     tell_moved(expired, JobStatus.FAILED, Reason.TTL_EXPIRED)
     tell_moved(expired, JobStatus.DEAD_LETTERED, Reason.TTL_EXPIRED)
 
 
-def tell_settled(
-    answers: Sequence[LeaseAnswer],
-    settlements: Sequence[Settlement],
-    queues: Mapping[Lease, str],
-    *,
-    unclear: bool,
-) -> None:
-    """Say what a settle did. ``unclear``: what an earlier try did was not said yet."""
-    asked = {settlement.lease: settlement for settlement in settlements}
-    ends = Counter(
-        (queues[a.lease], asked[a.lease].end(cancelled=a.cancelled))
-        for a in answers
-        if a.state == "settled" and (a.fresh or unclear)
-    )
+def tell_settled(answers: Sequence[LeaseAnswer], asked: Asked, *, unclear: bool) -> None:
+    """Say what a settle did. ``unclear``: what an earlier try did was not said yet.
+
+    Answers about leases that are not in ``asked`` are passed over.
+    """
+    ends: Counter[tuple[str, End]] = Counter()
+    for answer in answers:
+        entry = asked.get(answer.lease)
+        if entry and answer.state == "settled" and (answer.fresh or unclear):
+            queue, settlement = entry
+            ends[queue, settlement.end(cancelled=answer.cancelled)] += 1
+    _tell_ends(ends)
+
+
+def _tell_ends(ends: Mapping[tuple[str, End], int]) -> None:
     moves: Counter[Move] = Counter()
     retries: Counter[str] = Counter()
     for (queue, end), count in ends.items():
@@ -78,7 +76,11 @@ def tell_settled(
         RETRIES_CHARGED.emit(retries)
 
 
-def _tell_running(started: Sequence[Started]) -> None:
-    if started:
-        JOBS_STARTED.emit(started)
-    tell_moved(Counter(s.queue for s in started), JobStatus.RUNNING, Reason.STARTED)
+def _tell_running(started: Iterable[tuple[str, float | None]]) -> None:
+    waits: defaultdict[str, list[float | None]] = defaultdict(list)
+    for queue, waited_s in started:
+        waits[queue].append(waited_s)
+    if waits:
+        JOBS_STARTED.emit(waits)
+        counts = {queue: len(each) for queue, each in waits.items()}
+        tell_moved(counts, JobStatus.RUNNING, Reason.STARTED)

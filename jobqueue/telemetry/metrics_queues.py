@@ -21,7 +21,6 @@ from jobqueue.lease.signals import (
     RETRIES_CHARGED,
     LeaseCount,
     LeaseLoss,
-    Started,
 )
 from jobqueue.reaper.signals import JOBS_PROMOTED
 from jobqueue.store.signals import JOBS_MOVED, Move
@@ -176,10 +175,9 @@ class QueueMetrics(Collector):
         for queue, count in by_queue.items():
             self._of(queue).retries += count
 
-    def _started(self, jobs: Sequence[Started]) -> None:
-        for queue, waited_s in jobs:
-            if waited_s is not None:
-                self._of(queue).wait.observe(max(waited_s, 0.0))
+    def _started(self, waits: Mapping[str, Sequence[float | None]]) -> None:
+        for queue, waited_s in waits.items():
+            self._of(queue).wait.observe_all([max(s, 0.0) for s in waited_s if s is not None])
 
     def _promoted(self, by_queue: Mapping[str, int]) -> None:
         for queue, count in by_queue.items():

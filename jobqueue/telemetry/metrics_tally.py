@@ -6,7 +6,7 @@ to on the event loop, read from another thread: a reader may see a sum one step 
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from prometheus_client.utils import floatToGoString
@@ -28,6 +28,13 @@ class Histogram:
         """Add one value."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self.total += value
+
+    def observe_all(self, values: Iterable[float]) -> None:
+        """Add many."""
+        bounds, counts = self._bounds, self._counts
+        for value in values:
+            counts[bisect_left(bounds, value)] += 1
+            self.total += value
 
     def buckets(self) -> list[tuple[str, float]]:
         """Return each upper bound with how many values are not above it."""

@@ -1,12 +1,9 @@
 """The dump of both programs after much work, made small (R-7.1)."""
 
-import asyncio
-
 from tools.metrics_dump import Load, dump
 
 
-async def test_after_work_in_many_queues_every_metric_is_there_and_series_are_bounded() -> None:
-    # In a thread: it starts programs and waits for them.
-    findings = await asyncio.to_thread(dump, Load(jobs=200, queues=8, restarts=2))
+def test_after_work_in_many_queues_every_metric_is_there_and_series_are_bounded() -> None:
+    findings = dump(Load(jobs=200, queues=8, restarts=2))
     assert not findings.faults
     assert len(findings.lines) > 30, "each metric was looked for"

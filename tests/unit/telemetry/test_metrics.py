@@ -95,7 +95,7 @@ def everything_about(queue: str) -> None:
     for signal in (leases.LEASES_ACQUIRED, leases.LEASES_RENEWED, leases.LEASES_EXPIRED):
         signal.emit(leases.LeaseCount(queue, 1))
     leases.LEASES_LOST.emit(leases.LeaseLoss(Lease(1, 1), uuid4(), queue, "why"))
-    leases.JOBS_STARTED.emit([leases.Started(queue, 0.2)])
+    leases.JOBS_STARTED.emit({queue: [0.2, None]})
     leases.RETRIES_CHARGED.emit({queue: 1})
     JOBS_PROMOTED.emit({queue: 1})
     ATTEMPT_ENDED.emit(AttemptEnded(leased(queue), Completed(), 0.2))
@@ -204,8 +204,8 @@ def test_locks_are_shown_by_who_holds_them() -> None:
 
 def test_a_histogram_counts_each_value_up_to_and_with_a_bound() -> None:
     histogram = Histogram((0.1, 1.0))
-    for value in (0.05, 0.1, 0.5, 7.0):
-        histogram.observe(value)
+    histogram.observe(0.05)
+    histogram.observe_all([0.1, 0.5, 7.0])
     assert histogram.buckets() == [("0.1", 2.0), ("1.0", 3.0), ("+Inf", 4.0)]
     assert histogram.total == pytest.approx(7.65)
 
