@@ -22,7 +22,8 @@ from jobqueue.v1 import job_service_pb2 as jobs_pb
 from jobqueue.v1.admin_service_pb2_grpc import AdminServiceStub
 from jobqueue.v1.job_pb2 import JobSpec
 from jobqueue.v1.job_service_pb2_grpc import JobServiceStub
-from tests.support.kafka import Way, running_broker
+from tests.support.kafka import running_broker
+from tests.support.kafka_way import Way
 from tests.support.metrics import Page, metrics_port, read_page
 from tests.support.programs import ServerProgram, WorkerProgram
 from tests.support.redis import RedisServer

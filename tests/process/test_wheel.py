@@ -41,7 +41,7 @@ def clean_environment(home: Path) -> dict[str, str]:
     """Return an environment in which nothing points to the checkout."""
     dropped = ("JQ_", "PYTHON", "COV", "PG")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
-    return kept | {"HOME": str(home), "JQ_HEALTH_PORT": "0"}
+    return kept | {"HOME": str(home), "JQ_HEALTH_PORT": "0", "JQ_METRICS_PORT": "0"}
 
 
 @pytest.fixture(scope="module")

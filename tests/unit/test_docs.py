@@ -11,7 +11,8 @@ from jobqueue.config.keys import RULES, variable_of
 from jobqueue.config.model import Settings
 from jobqueue.config.rules import Choice, Flag, Integer, Number
 from jobqueue.domain.state import EVENT_TYPES, JobStatus, Reason
-from jobqueue.telemetry.metrics import ServerMetrics, WorkerMetrics
+from jobqueue.telemetry.metrics import WorkerMetrics
+from jobqueue.telemetry.metrics_server import ServerMetrics
 from tests.support.metrics import page_of
 
 ROOT = Path(__file__).parents[2]

@@ -35,9 +35,10 @@ from jobqueue.submission.figures import (
     QueueFigures,
     runnable,
 )
-from jobqueue.telemetry.metrics import Metrics, ServerMetrics, WorkerMetrics
+from jobqueue.telemetry.metrics import Metrics, WorkerMetrics
 from jobqueue.telemetry.metrics_figures import STALE_S, FigureMetrics
 from jobqueue.telemetry.metrics_queues import QueueMetrics
+from jobqueue.telemetry.metrics_server import ServerMetrics
 from jobqueue.telemetry.metrics_tally import Durations, Histogram
 from jobqueue.worker.signals import ATTEMPT_ENDED, AttemptEnded
 from tests.support.metrics import OPEN_METRICS, Page, page_of
