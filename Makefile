@@ -17,8 +17,8 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup proto proto-check lint format typecheck contracts check \
-        test test-unit test-integration test-e2e coverage demo trace-demo metrics-dump bench bench-full \
-        clean
+        test test-unit test-integration test-e2e coverage demo trace-demo metrics-dump \
+        show-kafka-outage bench bench-full clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -98,6 +98,9 @@ trace-demo: $(READY) ## Run one job that fails once, and print its trace as a tr
 
 metrics-dump: $(READY) ## Read the metrics of both programs after 20,000 jobs in 50 queues
 	@$(BIN)/python -m tools.metrics_dump $(ARGS)
+
+show-kafka-outage: $(READY) ## Run ten thousand jobs, Kafka cut off for a third; compare the events
+	@$(BIN)/python -m tools.show_kafka_outage
 
 clean: ## Remove .venv and whatever was built or cached
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .demo .bench \

@@ -91,6 +91,7 @@ class Publisher:
         """``overrides`` are settings of the vendor's library, for tests."""
         self.topic = settings.topic
         self.most_in_flight = 0
+        self.flights = 0
         self.last_error = ""
         self._options = producer_options(settings) | overrides
         self._producer: Producer | None = None
@@ -133,6 +134,7 @@ class Publisher:
         self.most_in_flight = max(self.most_in_flight, len(producer))
         while flight.left:
             await asyncio.to_thread(producer.poll, _POLL_S)
+        self.flights += 1
         if flight.spoiled and self._producer is producer:
             self.abandon()
         return flight
@@ -234,14 +236,16 @@ def _look(settings: KafkaSettings, timeout_s: float) -> str:
     options = connection_options(settings) | {"error_cb": lambda error: causes.append(error.str())}
     producer = _made(options)
     try:
-        found = producer.list_topics(settings.topic, timeout_s)
+        # All of them: a broker may make a topic that it is asked for by name.
+        found = producer.list_topics(timeout=timeout_s)
     except KafkaException as error:
         producer.poll(0)  # only this lets the library tell its causes
         cause = causes[0] if causes else error.args[0].str()
         raise Unavailable(f"Kafka: {cause}", reason="KAFKA_UNAVAILABLE") from error
-    topic = found.topics[settings.topic]
-    if topic.error is not None:
-        message = f"Kafka answers; topic {settings.topic}: {topic.error.str()}"
+    topic = found.topics.get(settings.topic)
+    if topic is None or topic.error is not None:
+        cause = "there is none that we may see" if topic is None else topic.error.str()
+        message = f"Kafka answers; topic {settings.topic}: {cause}"
         raise Unavailable(message, reason="KAFKA_TOPIC")
     return (
         f"{len(found.brokers)} brokers, topic {settings.topic}, {len(topic.partitions)} partitions"

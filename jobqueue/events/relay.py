@@ -81,6 +81,7 @@ class Relay(Service):
         self._counted_at = float("-inf")
         self._resends_at = float("-inf")
         self._kafka_failures = 0
+        self._landed = 0
 
     async def setup(self) -> None:
         """Make the cursor before the door opens: what is accepted from now on is published."""
@@ -190,10 +191,7 @@ class Relay(Service):
         try:
             while not sending.done():
                 await asyncio.wait({sending}, timeout=self._lease_s / 3)
-                if self._clock.monotonic() - self._extended_at >= self._lease_s / 3:
-                    if not await extend_cursor(self._pool, lease, self._lease_s):
-                        raise _LeaseLost
-                    self._extended_at = self._clock.monotonic()
+                await self._keep(lease)
             return sending.result()
         except Unavailable as error:
             raise _KafkaFailed(error.message) from error
@@ -202,6 +200,17 @@ class Relay(Service):
                 self._publisher.abandon()
                 sending.cancel()
                 await asyncio.gather(sending, return_exceptions=True)
+
+    async def _keep(self, lease: CursorLease) -> None:
+        """Hold the cursor while a wave is under way. Raises _LeaseLost."""
+        now = self._clock.monotonic()
+        if self._publisher.flights != self._landed:
+            # A wave that Kafka refuses in many parts is slow, not stuck.
+            self._landed, self.last_progress = self._publisher.flights, now
+        if now - self._extended_at >= self._lease_s / 3:
+            if not await extend_cursor(self._pool, lease, self._lease_s):
+                raise _LeaseLost
+            self._extended_at = now
 
     async def _count(self) -> None:
         now = self._clock.monotonic()

@@ -1,5 +1,6 @@
 """An event that Kafka refuses is parked, alone: brokers refuse whole batches (R-6.3)."""
 
+import asyncio
 import random
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -10,6 +11,8 @@ from confluent_kafka import KafkaError, Producer
 
 from jobqueue.domain.outcome import Failed
 from jobqueue.events import publisher
+from jobqueue.events.encode import Record
+from jobqueue.events.relay import Relay
 from jobqueue.events.signals import EVENTS_PARKED, Parked
 from jobqueue.store.events import list_parked, resend_parked
 from jobqueue.store.pool import Pool
@@ -20,6 +23,7 @@ from tests.support.store import add_queue, claim, settle, submit
 from tests.support.waiting import eventually
 
 LIMIT_BYTES = 4_000
+WINDOWS_OPEN = "SELECT count(*) FROM jobqueue.event_cursors WHERE window_end IS NOT NULL"
 
 
 def noise(size: int) -> str:
@@ -86,6 +90,42 @@ async def test_a_refusing_report_parks_one_event_and_none_of_those_sent_with_it(
 
 async def _none_parked(pool: Pool) -> bool:
     return not await parked_ids(pool)
+
+
+class Slow(publisher.Publisher):
+    """Has a wave under way for as long as it is told to, in parts."""
+
+    done: asyncio.Event
+
+    async def publish(self, records: Sequence[Record]) -> dict[int, publisher.Failure]:
+        await self.done.wait()
+        return {}
+
+
+async def test_a_wave_that_is_refused_in_many_parts_counts_as_progress_with_each_of_them(
+    pool: Pool, way: Way, topic: str
+) -> None:
+    slow = Slow(way.settings(topic))
+    slow.done = asyncio.Event()
+    relay = Relay(pool, slow, holder="test", event_bytes=1_000, lease_s=1.0)
+    await relay.start()
+    await add_queue(pool)
+    await submit(pool, 1)
+
+    async def under_way() -> bool:
+        return bool(await pool.fetchval(WINDOWS_OPEN))
+
+    await eventually(under_way, within_s=30)
+    for _ in range(2):
+        before = relay.last_progress
+        slow.flights += 1
+        await eventually(lambda before=before: _moved(relay, before), within_s=30)  # type: ignore[misc]
+    slow.done.set()
+    await relay.stop()
+
+
+async def _moved(relay: Relay, before: float) -> bool:
+    return relay.last_progress > before
 
 
 async def test_batches_that_are_too_large_for_a_broker_are_sent_in_parts(

@@ -102,7 +102,11 @@ class Way:
             self.refused += 1
             writer.transport.abort()
             return
-        far, far_writer = await asyncio.open_connection("127.0.0.1", self._broker.port)
+        try:
+            far, far_writer = await asyncio.open_connection("127.0.0.1", self._broker.port)
+        except OSError:  # the broker has ended
+            writer.transport.abort()
+            return
         crossing = _Crossing(near, writer, far, far_writer)
         self._crossings.add(crossing)
         if self.passable:
