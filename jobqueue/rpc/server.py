@@ -131,9 +131,9 @@ class RpcServer:
 
     async def drain(self) -> None:
         """Report NOT_SERVING for good, refuse new calls, end the streams."""
-        await self._revival.stop()
         await self._health.enter_graceful_shutdown()
         self._gate.close()
+        await self._revival.stop()
 
     async def stop(self, grace_s: float) -> None:
         """Let calls under way finish within ``grace_s`` seconds, cut off the rest, and end."""

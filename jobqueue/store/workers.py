@@ -99,9 +99,12 @@ async def mark_offline_workers(db: Db, timeout_s: float) -> int:
     return len(await db.fetch(_MARK_OFFLINE, timeout_s))
 
 
-async def prune_workers(db: Db, age_s: float = 86_400.0) -> int:
-    """Remove workers OFFLINE with no beat for ``age_s`` seconds; return how many."""
-    return len(await db.fetch(_PRUNE, age_s))
+async def prune_workers(db: Db, age_s: float = 86_400.0, keep: int = 1_000) -> int:
+    """Remove workers OFFLINE with no beat for ``age_s`` seconds; return how many.
+
+    Of more than ``keep`` OFFLINE ones those go too that have been silent longest.
+    """
+    return len(await db.fetch(_PRUNE, age_s, keep))
 
 
 async def prune_worker_names(db: Db, age_s: float) -> int:

@@ -103,6 +103,23 @@ async def test_only_workers_long_offline_are_removed(db: Connection) -> None:
     assert await prune_workers(db) == 1
 
 
+async def test_of_very_many_workers_offline_those_silent_longest_are_removed(
+    db: Connection,
+) -> None:
+    for name in ("first", "second", "third"):
+        await silence(db, 60.0)
+        await register_worker(db, facts(name))
+    await silence(db, 60.0)
+    await register_worker(db, facts("alive"))
+    await mark_offline_workers(db, 30.0)
+    assert await prune_workers(db, keep=2) == 1
+    assert [worker.facts.worker_id for worker in await list_workers(db)] == [
+        "alive",
+        "second",
+        "third",
+    ]
+
+
 async def test_a_name_is_forgotten_when_nothing_can_mention_it(db: Connection) -> None:
     await add_queue(db)
     registered = await register_worker(db, facts("registered"))
