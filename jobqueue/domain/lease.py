@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from jobqueue.domain.backoff import RetryPolicy
@@ -11,9 +11,11 @@ _NAME = re.compile(r"[0-9]{1,19}-[0-9]{1,19}", re.ASCII)
 _HIGHEST = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """The fence of one attempt: internal job key and token. Every later write names both."""
+class Lease(NamedTuple):
+    """The fence of one attempt: internal job key and token. Every later write names both.
+
+    A named tuple, because it is the key of every table of leases, several times a job.
+    """
 
     job: int
     token: int

@@ -214,10 +214,6 @@ class Decoder:
 
 def _plain(value: object) -> object:
     match value:
-        case Lease(job, token):
-            return [job, token]
-        case tuple():
-            return [_plain(item) for item in value]
         case LeaseSettings() | WorkerFacts():
             return {f.name: getattr(value, f.name) for f in fields(value)}
         case _:
@@ -227,7 +223,7 @@ def _plain(value: object) -> object:
 def _typed(name: str, value: Any) -> Any:
     match name:
         case "leases":
-            return tuple(Lease(job, token) for job, token in value)
+            return tuple(map(Lease._make, value))
         case "lease":
             return Lease(*value)
         case "settings":

@@ -59,7 +59,7 @@ class Settler:
         self._flush = flush
         self._ended = ended
         self._patience_s = patience_s
-        self._answers: dict[Lease, asyncio.Future[bool]] = {}
+        self._answers: dict[Lease, list[asyncio.Future[bool]]] = {}
         self._gathered: list[Ending] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -73,13 +73,13 @@ class Settler:
         A second outcome for a lease whose first is still on its way gets the first one's answer.
         Raises what the database says when it refuses even that there was an outcome.
         """
-        answer = self._answers.get(ending.lease)
-        if answer is None:
-            answer = asyncio.get_running_loop().create_future()
-            self._answers[ending.lease] = answer
+        answer = asyncio.get_running_loop().create_future()
+        waiting = self._answers.setdefault(ending.lease, [])
+        waiting.append(answer)
+        if len(waiting) == 1:
             self._gathered.append(ending)
             self._ensure_flushing()
-        return await asyncio.shield(answer)
+        return await answer
 
     async def drain(self) -> None:
         """Wait until every gathered outcome has its answer."""
@@ -145,14 +145,21 @@ class Settler:
 
     def _fail(self, batch: Sequence[Ending], error: Exception) -> None:
         for ending in batch:
-            self._answers.pop(ending.lease).set_exception(error)
+            for answer in self._pop_waiting(ending.lease):
+                answer.set_exception(error)
             self._ended(ending.lease, settled=False)
 
     def _conclude(self, batch: Sequence[Ending], settled: frozenset[Lease]) -> None:
         for ending in batch:
             lease = ending.lease
-            self._answers.pop(lease).set_result(lease in settled)
-            self._ended(lease, settled=lease in settled)
+            took_effect = lease in settled
+            for answer in self._pop_waiting(lease):
+                answer.set_result(took_effect)
+            self._ended(lease, settled=took_effect)
+
+    def _pop_waiting(self, lease: Lease) -> list[asyncio.Future[bool]]:
+        """Return who waits for this answer; a caller that was cancelled does not any more."""
+        return [answer for answer in self._answers.pop(lease) if not answer.done()]
 
 
 def _substitute(ending: Ending, error: JobQueueError) -> Ending:

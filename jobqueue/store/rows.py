@@ -1,6 +1,7 @@
 """Records of the database as domain types; with ``sql/`` the only place that knows columns."""
 
 import json
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import asyncpg
@@ -15,6 +16,8 @@ from jobqueue.domain.worker import Worker, WorkerCommand, WorkerFacts, WorkerSta
 
 Row: TypeAlias = asyncpg.Record
 
+_NO_COST = Counters()
+
 
 def text_map(value: str | None) -> dict[str, str]:
     """Read a map of texts that was selected as JSON text."""
@@ -22,23 +25,43 @@ def text_map(value: str | None) -> dict[str, str]:
 
 
 def leased_job(row: Row) -> LeasedJob:
-    """Read a row of claim_jobs."""
+    """Read a row of claim_jobs, whose columns come in the order of the names here."""
+    (
+        job,
+        token,
+        job_id,
+        queue,
+        type_,
+        payload,
+        priority,
+        attempt,
+        running,
+        max_retries,
+        timeout_s,
+        labels,
+        trace_context,
+        *counters,
+        base_delay_s,
+        max_delay_s,
+        multiplier,
+        waited_s,
+    ) = row
     return LeasedJob(
-        lease=Lease(row["job"], row["token"]),
-        job_id=row["job_id"],
-        queue=row["queue"],
-        type=row["type"],
-        payload=row["payload"],
-        priority=row["priority"],
-        attempt=row["attempt"],
-        running=row["running"],
-        max_retries=row["max_retries"],
-        timeout_s=row["timeout_s"],
-        labels=text_map(row["labels"]),
-        trace_context=text_map(row["trace_context"]),
-        counters=_counters(row),
-        policy=_retry_policy(row),
-        waited_s=row["waited_s"],
+        Lease(job, token),
+        job_id,
+        queue,
+        type_,
+        payload,
+        priority,
+        attempt,
+        running,
+        max_retries,
+        timeout_s,
+        text_map(labels),
+        text_map(trace_context),
+        Counters(*counters) if any(counters) else _NO_COST,
+        _policy(base_delay_s, max_delay_s, multiplier),
+        waited_s,
     )
 
 
@@ -53,7 +76,13 @@ def _counters(row: Row) -> Counters:
 
 
 def _retry_policy(row: Row) -> RetryPolicy:
-    return RetryPolicy(row["base_delay_s"], row["max_delay_s"], row["multiplier"])
+    return _policy(row["base_delay_s"], row["max_delay_s"], row["multiplier"])
+
+
+@lru_cache(maxsize=256)
+def _policy(base_delay_s: float, max_delay_s: float, multiplier: float) -> RetryPolicy:
+    """Most jobs of a process share a few policies."""
+    return RetryPolicy(base_delay_s, max_delay_s, multiplier)
 
 
 def listed_job(row: Row) -> Job:

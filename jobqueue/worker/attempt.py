@@ -2,13 +2,14 @@
 
 import asyncio
 import contextlib
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from enum import Enum, auto
 
 from jobqueue.domain.lease import LeasedJob
+from jobqueue.worker.around import Trail
 from jobqueue.worker.context import Context
+from jobqueue.worker.waiting import any_set
 
 
 class Stop(Enum):
@@ -20,12 +21,19 @@ class Stop(Enum):
     LOST = auto()  # somebody else may run the job already: nothing to report
 
 
+def _own_task() -> asyncio.Task[None]:
+    task = asyncio.current_task()
+    assert task is not None, "an attempt is made in the task that runs it"
+    return task
+
+
 class Attempt:
     """A job on its way through one handler. Belongs to the event loop.
 
-    ``timeout_s`` counts from ``begin``, which the runner calls when the handler really starts;
-    ``on_begin`` then hears it. ``stopped`` is done once somebody asked for an end; the handler then
-    has ``kill_grace_s`` to end by itself. ``carrier`` is the trace context of this attempt.
+    Made in the task that runs it. ``timeout_s`` counts from ``begin``, which the runner calls when
+    the handler really starts; ``on_begin`` then hears it. ``on_stop`` hears of the first request
+    for an end; the handler then has ``kill_grace_s`` to end by itself. ``trail`` is how it is
+    followed.
     """
 
     def __init__(
@@ -34,17 +42,21 @@ class Attempt:
         *,
         timeout_s: float | None,
         kill_grace_s: float,
-        on_begin: Callable[[float], None],
+        trail: Trail,
+        on_begin: Callable[["Attempt"], None],
+        on_stop: Callable[["Attempt"], None],
     ) -> None:
         self.job = job
+        self.trail = trail
+        self.task = _own_task()
         self.timeout_s = timeout_s
         self.reason: Stop | None = None
-        self.carrier: Mapping[str, str] = job.trace_context
         self._kill_grace_s = kill_grace_s
         self._on_begin = on_begin
-        self.stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.given_up = False
+        self._on_stop = on_stop
+        self._over = asyncio.Event()
         self._hurried = asyncio.Event()
-        self._seen = threading.Event()  # the same as stopped, for threads
         self._alarm: asyncio.TimerHandle | None = None
         self._deadline: float | None = None
 
@@ -55,15 +67,20 @@ class Attempt:
         self._deadline = time.monotonic() + self.timeout_s
         loop = asyncio.get_running_loop()
         self._alarm = loop.call_later(self.timeout_s, self.stop, Stop.TIMED_OUT)
-        self._on_begin(self.timeout_s)
+        self._on_begin(self)
 
     def stop(self, reason: Stop) -> None:
         """Ask for an end. The first reason stays, except that a lost lease voids any other."""
-        if self.reason is None or reason is Stop.LOST:
+        first = self.reason is None
+        if first or reason is Stop.LOST:
             self.reason = reason
-        if not self.stopped.done():
-            self.stopped.set_result(None)
-        self._seen.set()
+        if first:
+            self._on_stop(self)
+
+    def forget_cancellation(self) -> None:
+        """What cancelled the handler is done with: this task goes on."""
+        while self.task.uncancel():
+            pass
 
     def hurry(self) -> None:
         """Have no patience any more: what does not end at once is killed."""
@@ -75,8 +92,19 @@ class Attempt:
             async with asyncio.timeout(self._kill_grace_s):
                 await self._hurried.wait()
 
+    async def dies(self, death_limit_s: float) -> bool:
+        """Return whether a stopped attempt is over in time, counting from the end of patience."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._kill_grace_s):
+                await any_set(self._over, self._hurried)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(death_limit_s):
+                await self._over.wait()
+        return self._over.is_set()
+
     def close(self) -> None:
         """The attempt is over: no alarm any more."""
+        self._over.set()
         if self._alarm is not None:
             self._alarm.cancel()
 
@@ -92,5 +120,9 @@ class Attempt:
             attempt=job.attempt,
             deadline=self._deadline,
             labels=job.labels,
-            _stopping=self._seen.is_set,
+            _stopping=self._is_stopping,
         )
+
+    def _is_stopping(self) -> bool:
+        """May be asked from any thread."""
+        return self.reason is not None

@@ -103,6 +103,11 @@ class Claiming(Service):
         self._waiting = deque(item for item in self._waiting if item[1].lease != lease)
         self._update_idle()
 
+    def abandon(self, job: LeasedJob) -> None:
+        """Wait no longer for a job whose handler cannot be ended."""
+        self._busy = {task: busy for task, busy in self._busy.items() if busy is not job}
+        self._update_idle()
+
     async def _claim(self) -> float | None:
         full = await self._fill(self._free(), running=True)
         if full:
@@ -168,7 +173,9 @@ class Claiming(Service):
         task.add_done_callback(self._freed)
 
     def _freed(self, task: asyncio.Task[None]) -> None:
-        job = self._busy.pop(task)
+        job = self._busy.pop(task, None)
+        if job is None:
+            return
         if not task.cancelled() and (error := task.exception()) is not None:
             ATTEMPT_BROKE.emit(AttemptBroke(job, error))
         self._update_idle()

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -19,11 +19,11 @@ class Function:
     call: Callable[..., Any]
     timeout_s: float | None = None
     threads: bool = False
+    on_loop: bool = field(init=False)  # an async function runs on the worker's event loop
 
-    @property
-    def on_loop(self) -> bool:
-        """True for an async function, which runs on the worker's event loop."""
-        return _is_async(self.call)
+    def __post_init__(self) -> None:
+        """Look once what kind of function it is."""
+        object.__setattr__(self, "on_loop", _is_async(self.call))
 
     @property
     def name(self) -> str:

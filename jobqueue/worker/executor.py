@@ -5,11 +5,9 @@ decide → settle. Each step is one short function.
 """
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.limits import Limits
@@ -48,7 +46,10 @@ class RunRules:
 
 
 class Executor:
-    """Runs claimed jobs and settles them. ``on_unfit`` is called when a handler cannot be ended."""
+    """Runs claimed jobs and settles them.
+
+    ``on_unfit`` hears of a job whose handler cannot be ended: ``execute`` does not return from it.
+    """
 
     def __init__(
         self,
@@ -56,7 +57,7 @@ class Executor:
         registry: Registry,
         runners: Runners,
         rules: RunRules,
-        on_unfit: Callable[[], None],
+        on_unfit: Callable[[LeasedJob], None],
         around: Around = Unfollowed,
     ) -> None:
         self._around = around
@@ -66,7 +67,9 @@ class Executor:
         self._rules = rules
         self._on_unfit = on_unfit
         self._attempts: dict[Lease, Attempt] = {}
-        self._stuck: set[asyncio.Task[Outcome]] = set()
+        self._endings: set[asyncio.Task[None]] = set()
+        self._stuck: set[asyncio.Task[None]] = set()
+        self._closed = False
 
     @property
     def running(self) -> int:
@@ -78,7 +81,7 @@ class Executor:
         handler = self._registry.resolve(job.queue, job.type)
         if handler is None:
             return await self.settle(job, Unhandled(_no_handler(job)))
-        with LogContext(job_id=str(job.job_id), queue=job.queue), self._around(job) as trail:
+        with LogContext(job_id=job.job_id, queue=job.queue), self._around(job) as trail:
             outcome = await self._attempt(job, handler, trail)
             if outcome is not None:
                 await self.settle(job, outcome)
@@ -106,26 +109,30 @@ class Executor:
             if hurry:
                 attempt.hurry()
 
+    def close(self) -> None:
+        """Nothing more is settled: the worker is over, and attempts that still run die with it."""
+        self._closed = True
+
     async def _attempt(self, job: LeasedJob, handler: Handler, trail: Trail) -> Outcome | None:
-        attempt = self._start(job, handler)
-        attempt.carrier = trail.carrier
+        attempt = self._start(job, handler, trail)
         outcome: Outcome | None = None
         try:
             outcome = await self._run(handler, attempt)
         finally:
-            trail.ended(outcome)
             attempt.close()
-            del self._attempts[job.lease]
+            if not attempt.given_up:
+                del self._attempts[job.lease]
+                trail.ended(outcome)
         return outcome
 
-    def _start(self, job: LeasedJob, handler: Handler) -> Attempt:
-        def on_begin(timeout_s: float) -> None:
-            limit_s = timeout_s + self._rules.kill_grace_s + DEATH_LIMIT_S
-            self._leases.set_deadline(job.lease, limit_s)
-
-        timeout_s = job.timeout_s or handler.timeout_s or self._rules.default_timeout_s
+    def _start(self, job: LeasedJob, handler: Handler, trail: Trail) -> Attempt:
         attempt = Attempt(
-            job, timeout_s=timeout_s, kill_grace_s=self._rules.kill_grace_s, on_begin=on_begin
+            job,
+            timeout_s=job.timeout_s or handler.timeout_s or self._rules.default_timeout_s,
+            kill_grace_s=self._rules.kill_grace_s,
+            trail=trail,
+            on_begin=self._begun,
+            on_stop=self._stopped,
         )
         self._attempts[job.lease] = attempt
         return attempt
@@ -134,58 +141,70 @@ class Executor:
         """Return how the attempt ended; None when there is nothing to report."""
         ATTEMPT_BEGUN.emit(AttemptBegun(attempt.job))
         begun = time.monotonic()
-        task = asyncio.create_task(self._runners.run(handler, attempt))
-        await self._until_stopped(task, attempt)
-        if not task.done() and not await self._ended(task, attempt):
-            self._give_up(task, attempt)
+        outcome: Outcome | None = await self._handled(handler, attempt)
+        if attempt.given_up:
             return None
-        outcome = self._outcome(task, attempt)
+        if attempt.reason is not None:
+            outcome = _stopped_outcome(attempt)
         if outcome is not None:
             seconds = time.monotonic() - begun
             ATTEMPT_ENDED.emit(AttemptEnded(attempt.job, outcome, seconds))
         return outcome
 
-    async def _until_stopped(self, task: asyncio.Task[Outcome], attempt: Attempt) -> None:
-        ends: set[asyncio.Future[Any]] = {task, attempt.stopped}
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        if task.done() and attempt.reason not in {None, Stop.LOST}:
-            attempt.reason = None  # it finished first
+    async def _handled(self, handler: Handler, attempt: Attempt) -> Outcome:
+        """Return what the runner returned; its own faults fail the job, never the worker.
 
-    async def _ended(self, task: asyncio.Task[Outcome], attempt: Attempt) -> bool:
-        """Cancel the runner; return whether what it ran is dead in time."""
-        task.cancel()
-        patience = asyncio.create_task(attempt.patience())
-        await asyncio.wait({task, patience}, return_when=asyncio.FIRST_COMPLETED)
-        patience.cancel()
-        await asyncio.wait({task}, timeout=DEATH_LIMIT_S)
-        return task.done()
+        It runs in this task, not in one of its own, which would cost more than most handlers. So
+        a cancellation that ends it, asked for or made by the handler itself, ends here.
+        """
+        try:
+            return await self._runners.run(handler, attempt)
+        except asyncio.CancelledError:
+            if self._closed:
+                raise
+            return Failed("the attempt was cancelled from within")
+        except Exception as error:  # noqa: BLE001 - whatever a runner raises is the job's outcome
+            return outcome_of_error(error, self._rules.limits)
+        finally:
+            attempt.forget_cancellation()
 
-    def _give_up(self, task: asyncio.Task[Outcome], attempt: Attempt) -> None:
+    def _begun(self, attempt: Attempt) -> None:
+        if attempt.timeout_s is not None:
+            limit_s = attempt.timeout_s + self._rules.kill_grace_s + DEATH_LIMIT_S
+            self._leases.set_deadline(attempt.job.lease, limit_s)
+
+    def _stopped(self, attempt: Attempt) -> None:
+        """Cancel the handler, and see to it that what it ran is dead in time."""
+        attempt.task.cancel()
+        ending = asyncio.create_task(self._see_to_its_end(attempt))
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+
+    async def _see_to_its_end(self, attempt: Attempt) -> None:
+        if not await attempt.dies(DEATH_LIMIT_S):
+            self._give_up(attempt)
+
+    def _give_up(self, attempt: Attempt) -> None:
         """Report nothing: the lease must not end before the attempt is dead with this process."""
-        self._stuck.add(task)
+        attempt.given_up = True
+        del self._attempts[attempt.job.lease]
+        self._stuck.add(attempt.task)
+        attempt.trail.ended(None)
         HANDLER_STUCK.emit(HandlerStuck(attempt.job))
-        self._on_unfit()
+        self._on_unfit(attempt.job)
 
-    def _outcome(self, task: asyncio.Task[Outcome], attempt: Attempt) -> Outcome | None:
-        match attempt.reason:
-            case Stop.LOST:
-                OUTCOME_DROPPED.emit(OutcomeDropped(attempt.job, "the lease was lost"))
-                return None
-            case Stop.TIMED_OUT:
-                return Failed(f"timed out after {attempt.timeout_s:g} s", Reason.TIMED_OUT)
-            case Stop.CANCELLED:
-                return Cancelled("stopped on request")
-            case Stop.RELEASED:
-                return Released("the worker was told to end")
-            case None:
-                return self._result(task)
 
-    def _result(self, task: asyncio.Task[Outcome]) -> Outcome:
-        """Return what the runner returned; its own faults fail the job, never the worker."""
-        with contextlib.suppress(asyncio.CancelledError):
-            error = task.exception()
-            return task.result() if error is None else outcome_of_error(error, self._rules.limits)
-        return Failed("the attempt was cancelled from within")
+def _stopped_outcome(attempt: Attempt) -> Outcome | None:
+    match attempt.reason:
+        case Stop.TIMED_OUT:
+            return Failed(f"timed out after {attempt.timeout_s:g} s", Reason.TIMED_OUT)
+        case Stop.CANCELLED:
+            return Cancelled("stopped on request")
+        case Stop.RELEASED:
+            return Released("the worker was told to end")
+        case _:
+            OUTCOME_DROPPED.emit(OutcomeDropped(attempt.job, "the lease was lost"))
+            return None
 
 
 def _no_handler(job: LeasedJob) -> str:

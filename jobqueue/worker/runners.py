@@ -49,12 +49,12 @@ class Runners:
     async def run(self, handler: Handler, attempt: Attempt) -> Outcome:
         """Run one attempt to its end."""
         match handler:
+            case Function() if handler.on_loop:
+                return await self._on_loop(handler, attempt)
             case Command(argv=argv):
                 return await self._program(argv, attempt.job.payload, attempt)
             case Shell():
                 return await self._shell(attempt)
-            case Function() if handler.on_loop:
-                return await self._on_loop(handler, attempt)
             case Function(threads=True):
                 return await self._in_thread(handler, attempt)
             case Function():
@@ -169,6 +169,6 @@ def _order(handler: Function, attempt: Attempt) -> Frame:
         "attempt": job.attempt,
         "timeout_s": attempt.timeout_s,
         "labels": dict(job.labels),
-        "carrier": dict(attempt.carrier),
+        "carrier": dict(attempt.trail.carrier),
     }
     return Frame(head, job.payload)

@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from dataclasses import dataclass, field
 
+from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
 from jobqueue.errors import JobQueueError, PermissionDenied, Unauthenticated
 from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone, Leases, News
@@ -103,6 +104,7 @@ class Worker:
             # Done already, unless an error or a cancellation ended us.
             await self._hints.stop(0.0)
             await self._claiming.stop(0.0)
+            self._executor.close()
             await self._runners.close()
 
     async def _open(self) -> bool:
@@ -188,8 +190,9 @@ class Worker:
             case CommandReceived():
                 pass
 
-    def _become_unfit(self) -> None:
+    def _become_unfit(self, stuck: LeasedJob) -> None:
         """Take no more jobs: this process must end so that its stuck handler ends with it."""
+        self._claiming.abandon(stuck)
         self._claiming.close()
         self._tell("unfit", "a handler that cannot be killed did not end")
         self._unfit.set()

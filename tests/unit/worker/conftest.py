@@ -55,7 +55,7 @@ def executor(
     leases: RecordingLeases, registry: Registry, runners: Runners, unfit: list[str]
 ) -> Executor:
     rules = RunRules(kill_grace_s=KILL_GRACE_S)
-    return Executor(leases, registry, runners, rules, lambda: unfit.append("unfit"))
+    return Executor(leases, registry, runners, rules, lambda _job: unfit.append("unfit"))
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ from jobqueue.domain.outcome import Fate
 from jobqueue.domain.state import Reason
 from jobqueue.worker.attempt import Stop
 from jobqueue.worker.executor import Executor
+from tests.support import handlers
 from tests.support.recording_leases import RecordingLeases, leased
 from tests.support.waiting import eventually
 from tests.unit.worker.conftest import Run
@@ -229,8 +230,14 @@ async def test_a_handler_that_cannot_be_ended_makes_the_worker_unfit_and_reports
     executor: Executor, leases: RecordingLeases, unfit: list[str], kind: str
 ) -> None:
     job = leased(kind, timeout_s=0.1)
-    await executor.execute(job)
-    assert unfit == ["unfit"]
+    running = asyncio.create_task(executor.execute(job))
+
+    async def given_up() -> bool:
+        return unfit == ["unfit"]
+
+    await eventually(given_up, what="the worker is unfit")
+    handlers.RELEASE.set()  # however late it ends after all, nothing is reported
+    await running
     assert job.lease not in leases.settled
 
 
