@@ -32,6 +32,10 @@ class Logger:
         """Return a logger whose every line carries ``context`` too."""
         return Logger(self._target, self._context | context)
 
+    def writes_debug(self) -> bool:
+        """Return whether debug lines come out: ask before making the context of very many."""
+        return self._target.isEnabledFor(logging.DEBUG)
+
     def trace(self, message: str, **context: object) -> None:
         """Write at the finest level."""
         self._write(TRACE, message, context)

@@ -46,10 +46,14 @@ class WorkerLog:
         SETTLE_REFUSED.subscribe(self._refused)
 
     def _begun(self, news: AttemptBegun) -> None:
-        self._log.debug("attempt begun", **_names(news.job))
+        if self._log.writes_debug():
+            self._log.debug("attempt begun", **_names(news.job))
 
     def _ended(self, news: AttemptEnded) -> None:
-        write = self._log.debug if isinstance(news.outcome, Completed) else self._log.info
+        done = isinstance(news.outcome, Completed)
+        if done and not self._log.writes_debug():
+            return
+        write = self._log.debug if done else self._log.info
         context = _names(news.job) | {"seconds": round(news.seconds, 4)}
         write("attempt ended", outcome=_word(news.outcome), **context, **_why(news.outcome))
 
