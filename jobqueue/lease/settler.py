@@ -73,7 +73,7 @@ class Settler:
         A second outcome for a lease whose first is still on its way gets the first one's answer.
         Raises what the database says when it refuses even that there was an outcome.
         """
-        answer = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         waiting = self._answers.setdefault(ending.lease, [])
         waiting.append(answer)
         if len(waiting) == 1:
