@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from jobqueue.domain.limits import Limits
+from jobqueue.worker.around import Unfollowed
 from jobqueue.worker.attempt import Attempt
 from jobqueue.worker.guard import Guard
 from jobqueue.worker.programs import run_program
@@ -27,7 +28,15 @@ class Gap(Guard):
 
 async def main() -> None:
     """Run the program."""
-    attempt = Attempt(leased(), timeout_s=None, kill_grace_s=1.0, on_begin=lambda _: None)
+    job = leased()
+    attempt = Attempt(
+        job,
+        timeout_s=None,
+        kill_grace_s=1.0,
+        trail=Unfollowed(job),
+        on_begin=lambda _: None,
+        on_stop=lambda _: None,
+    )
     await run_program(["touch", sys.argv[1]], None, attempt, Limits(), Gap())
 
 
