@@ -62,3 +62,40 @@ async def test_a_claim_prepared_on_empty_tables_still_uses_its_index(bare: Conne
     assert scans_of(plan, "ready") <= {"Index Scan", "Tid Scan"}
     used = {n.get("Index Name") for n in nodes(plan)}
     assert {"ready_claim", "jobs_pkey"} <= used
+
+
+_SCHEDULED = """
+    INSERT INTO jobqueue.scheduled (id, ready_at, due_at, queue_id, seq, attempt, reason, priority,
+        retries, crashes, handbacks, unhandled, failed)
+    SELECT n, now(), now() + interval '1 day', queue_id, 1, 0, 'SUBMITTED', 0, 0, 0, 0, 0, false
+    FROM generate_series(1, 20000) n, jobqueue.queues
+"""
+
+
+async def test_a_queue_that_was_deleted_long_ago_costs_its_sweep_nothing(bare: Connection) -> None:
+    await add_queue(bare)
+    await bare.execute(_SCHEDULED)
+    await bare.execute(_LOAD, 20_000)
+    await bare.execute("ANALYZE jobqueue.ready, jobqueue.scheduled")
+    await add_queue(bare, "gone")
+    sweep = statement("cancel_queue_jobs").replace("$1::int", "500").rstrip().removesuffix(";")
+
+    async def looked_at() -> dict[str, int]:
+        """Return how often each table was read through."""
+        answer = await bare.fetchval(f"EXPLAIN (ANALYZE, FORMAT JSON) {sweep}")
+        found = nodes(json.loads(answer)[0]["Plan"])
+        return {
+            table: sum(
+                n["Actual Loops"]
+                for n in found
+                if n.get("Relation Name") == table and "Scan" in n["Node Type"]
+            )
+            for table in ("ready", "scheduled")
+        }
+
+    await bare.execute("UPDATE jobqueue.queues SET deleted_at = now() WHERE name = 'gone'")
+    assert min((await looked_at()).values()) > 0
+    await bare.execute(
+        "UPDATE jobqueue.queues SET deleted_at = now() - interval '1 hour' WHERE name = 'gone'"
+    )
+    assert await looked_at() == {"ready": 0, "scheduled": 0}

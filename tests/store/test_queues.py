@@ -20,6 +20,7 @@ from jobqueue.store.queues import (
     pause_queue,
     update_queue,
 )
+from jobqueue.store.upkeep import roll_stats
 from tests.store.conftest import Connect
 from tests.support.store import (
     FAILURE,
@@ -170,6 +171,17 @@ async def test_a_job_that_slipped_into_a_deleted_queue_is_swept(
     assert await claim(db, 1) == []
     assert (await cancel_queue_jobs(db, 10)).count == 1
     assert (await path(db, stored.job_id))[-1] == "DEAD_LETTERED:CANCELLED"
+
+
+async def test_a_job_that_was_left_in_a_queue_deleted_long_ago_is_swept_by_the_figures(
+    db: Connection,
+) -> None:
+    await add_queue(db)
+    await submit(db, 1)
+    await submit(db, 1, delay_s=3600.0)
+    await roll_stats(db)
+    await db.execute("UPDATE jobqueue.queues SET deleted_at = now() - interval '1 day'")
+    assert (await cancel_queue_jobs(db, 10)).count == 2
 
 
 async def test_jobs_without_a_handler_are_counted_by_queue_and_type(db: Connection) -> None:

@@ -1,14 +1,27 @@
 -- Cancels jobs of deleted queues: whatever waits or is ASSIGNED is dead-lettered, whatever runs is
 -- asked to stop. Skips held rows. Returns how many of each queue were cancelled, and asked.
--- $1 limit int, of each table
+-- Tombstones stay for ever, so one that was dealt with must cost nothing: waiting jobs are looked
+-- for while the figures tell of any, and for five minutes after the deletion, because figures lag.
+-- LATERAL: without such a queue neither ready nor scheduled is read.
+-- $1 limit int, of each table, and of each queue. Relies on ready_claim.
 WITH q AS MATERIALIZED (
-    SELECT queue_id FROM jobqueue.queues WHERE deleted_at IS NOT NULL
+    SELECT o.queue_id,
+           o.deleted_at > now() - interval '5 minutes'
+           OR EXISTS (SELECT FROM jobqueue.queue_depths d
+                      WHERE d.queue_id = o.queue_id AND d.status IN ('PENDING', 'FAILED')
+                        AND d.depth > 0) AS waiting
+    FROM jobqueue.queues o WHERE o.deleted_at IS NOT NULL
 ), cr AS MATERIALIZED (
-    SELECT r.ctid FROM jobqueue.ready r WHERE r.queue_id IN (SELECT queue_id FROM q)
-    LIMIT $1::int FOR UPDATE SKIP LOCKED
+    SELECT x.ctid FROM q, LATERAL (
+        SELECT r.ctid FROM jobqueue.ready r WHERE r.queue_id = q.queue_id
+        ORDER BY r.priority, r.ready_at, r.id  -- as the index is: it must not read all queues' jobs
+        LIMIT $1::int FOR UPDATE SKIP LOCKED) x
+    WHERE q.waiting LIMIT $1::int
 ), cs AS MATERIALIZED (
-    SELECT s.ctid FROM jobqueue.scheduled s WHERE s.queue_id IN (SELECT queue_id FROM q)
-    LIMIT $1::int FOR UPDATE SKIP LOCKED
+    SELECT x.ctid FROM q, LATERAL (
+        SELECT s.ctid FROM jobqueue.scheduled s WHERE s.queue_id = q.queue_id
+        LIMIT $1::int FOR UPDATE SKIP LOCKED) x
+    WHERE q.waiting LIMIT $1::int
 ), cl AS MATERIALIZED (
     SELECT l.id, l.token, l.running FROM jobqueue.leases l
     WHERE l.queue_id IN (SELECT queue_id FROM q) AND NOT l.cancel_requested
