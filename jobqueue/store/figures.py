@@ -6,6 +6,7 @@ from jobqueue.store.pool import Db
 from jobqueue.store.statements import statement
 
 _COUNT_READY = statement("count_ready")
+_COUNT_DELAYED = statement("count_delayed")
 _COUNT_WORKERS = statement("count_active_workers")
 _OLDEST_XMIN = statement("read_oldest_xmin")
 
@@ -13,6 +14,17 @@ _OLDEST_XMIN = statement("read_oldest_xmin")
 async def count_ready(db: Db, most: int) -> Mapping[str, int]:
     """Return by queue how many jobs may be claimed now, counting up to ``most`` of each."""
     return {row["queue"]: row["count"] for row in await db.fetch(_COUNT_READY, most)}
+
+
+async def count_delayed(db: Db, most: int) -> Mapping[str, int] | None:
+    """Return by queue how many PENDING jobs wait for their time.
+
+    None when ``most`` or more jobs wait for a time, delayed or FAILED, in all queues together.
+    """
+    found = await db.fetch(_COUNT_DELAYED, most)
+    if sum(row["waiting"] for row in found) >= most:
+        return None
+    return {row["queue"]: row["delayed"] for row in found}
 
 
 async def count_active_workers(db: Db) -> int:

@@ -12,12 +12,19 @@ from jobqueue.domain.state import JobStatus
 from jobqueue.runtime.service import Service
 from jobqueue.runtime.signals import Signal
 from jobqueue.store.faults import translated
-from jobqueue.store.figures import count_active_workers, count_ready, read_oldest_xmin
+from jobqueue.store.figures import (
+    count_active_workers,
+    count_delayed,
+    count_ready,
+    read_oldest_xmin,
+)
 from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.queues import get_queue_stats
 
 INTERVAL_S = 5.0
-READY_COUNTED = 10_000
+DELAYED_COUNTED, READY_COUNTED = 20_000, 1_000
+"""Of delayed jobs in all, and else of claimable ones of a queue: no more are counted."""
+
 _LIMIT_S = 10.0
 _WINDOW_S = 60.0
 
@@ -61,29 +68,39 @@ class FigureReader(Service):
 
 
 async def read_figures(db: Connection) -> Figures:
-    """Return the figures of now. They cost the same however many jobs there are."""
-    stats = await get_queue_stats(db, None, _WINDOW_S)
+    """Return the figures of one snapshot. They cost the same however many jobs there are."""
+    async with db.transaction(isolation="repeatable_read", readonly=True):
+        stats = await get_queue_stats(db, None, _WINDOW_S)
+        ready = await _claimable(db, stats)
+        workers = await count_active_workers(db)
+        queues = [_queue(each, ready[each.queue]) for each in stats]
+        return Figures(queues, workers, await read_oldest_xmin(db))
+
+
+async def _claimable(db: Connection, stats: Sequence[QueueStats]) -> Mapping[str, int]:
+    """Return by queue how many PENDING jobs may be claimed now, without counting them.
+
+    They are those that do not wait for a time, and mostly these are few. Where they are many, the
+    claimable ones are counted up to 1,000 of a queue; beyond that all PENDING jobs of it are taken
+    for claimable, delayed ones too.
+    """
+    pending = {each.queue: each.depth[JobStatus.PENDING] for each in stats}
+    delayed = await count_delayed(db, DELAYED_COUNTED)
+    if delayed is not None:
+        return {queue: count - delayed.get(queue, 0) for queue, count in pending.items()}
     ready = await count_ready(db, READY_COUNTED)
-    workers = await count_active_workers(db)
-    queues = [_queue(each, ready.get(each.queue, 0)) for each in stats]
-    return Figures(queues, workers, await read_oldest_xmin(db))
+    return {
+        queue: ready[queue] if ready[queue] < READY_COUNTED else count
+        for queue, count in pending.items()
+    }
 
 
 def _queue(stats: QueueStats, ready: int) -> QueueFigures:
+    held = stats.depth[JobStatus.ASSIGNED] + stats.depth[JobStatus.RUNNING]
     return QueueFigures(
         stats.queue,
         stats.depth,
-        0 if stats.paused else runnable(stats.depth, ready),
+        0 if stats.paused else ready + held,
         stats.oldest_runnable_s or 0.0,
         stats.unhandled,
     )
-
-
-def runnable(depth: Mapping[JobStatus, int], ready: int) -> int:
-    """Return how many jobs run or could, of which ``ready`` were counted as claimable.
-
-    No more than 10,000 are counted. Where there are more, all that are PENDING are taken for
-    them: delayed ones too, but nobody needs as many workers as that makes.
-    """
-    waiting = ready if ready < READY_COUNTED else max(ready, depth[JobStatus.PENDING])
-    return waiting + depth[JobStatus.ASSIGNED] + depth[JobStatus.RUNNING]

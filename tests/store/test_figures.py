@@ -9,6 +9,7 @@ from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.queues import delete_queue, pause_queue
 from jobqueue.store.signals import QUERY_ENDED, QueryEnded
 from jobqueue.store.workers import beat_worker, register_worker
+from jobqueue.submission import figures as room
 from jobqueue.submission.figures import FIGURES, FigureReader, Figures, read_figures
 from tests.store.conftest import Connect
 from tests.support.store import FAILURE, add_queue, claim, claim_one, settle, submit
@@ -40,6 +41,25 @@ async def test_runnable_are_those_that_run_or_could_of_unpaused_queues(db: Conne
     assert (figures["q"].runnable, figures["q"].depth[JobStatus.PENDING]) == (3, 8)
     assert (figures["paused"].runnable, figures["paused"].depth[JobStatus.PENDING]) == (0, 4)
     assert figures["q"].oldest_age_s > 0
+
+
+@pytest.mark.parametrize(
+    ("few", "expected"),
+    [({}, 6), ({"DELAYED_COUNTED": 8}, 6), ({"DELAYED_COUNTED": 8, "READY_COUNTED": 4}, 13)],
+    ids=["few are delayed", "few are claimable", "many are both"],
+)
+async def test_claimable_jobs_are_known_without_counting_all(
+    db: Connection, monkeypatch: pytest.MonkeyPatch, few: dict[str, int], expected: int
+) -> None:
+    for name, count in few.items():
+        monkeypatch.setattr(room, name, count)
+    await add_queue(db)
+    await submit(db, 6)
+    await submit(db, 7, delay_s=600.0)
+    await settle(db, await claim_one(db), FAILURE)
+    await submit(db, 1)
+    (queue,) = (await read_figures(db)).queues
+    assert queue.runnable == expected
 
 
 async def test_workers_that_drain_are_not_active(db: Connection) -> None:
@@ -90,7 +110,7 @@ async def test_the_reader_signals_what_it_read_and_statements_are_told_by_name(
     await FigureReader(pool).turn()
 
     async def heard() -> bool:
-        return {"get_queue_stats", "count_ready"} <= {query.name for query in queries}
+        return {"get_queue_stats", "count_delayed"} <= {query.name for query in queries}
 
     await eventually(heard, what="the names of the statements")
     for stop in stops:

@@ -15,9 +15,12 @@ WITH cur AS MATERIALIZED (
     SELECT queue_id, status, depth, entered FROM jobqueue.queue_depths
     UNION ALL SELECT queue_id, to_status, 1, 1 FROM w
     UNION ALL SELECT queue_id, from_status, -1, 0 FROM w WHERE from_status IS NOT NULL
-), counts AS (
-    SELECT queue_id, status, sum(depth)::bigint AS depth, sum(entered)::bigint AS entered
-    FROM moves GROUP BY queue_id, status
+), counts AS MATERIALIZED (  -- else the events would be read once more for every queue
+    SELECT m.queue_id,
+           json_object_agg(m.status, json_build_array(m.depth, m.entered))::text AS by_status
+    FROM (SELECT queue_id, status, sum(depth)::bigint AS depth, sum(entered)::bigint AS entered
+          FROM moves GROUP BY queue_id, status) m
+    GROUP BY m.queue_id
 ), ends AS (
     SELECT queue_id, ended, failed, busy_ms FROM jobqueue.queue_minutes
     WHERE minute >= date_trunc('minute', now() - make_interval(secs => $2::float8))
@@ -27,8 +30,7 @@ WITH cur AS MATERIALIZED (
       AND at >= date_trunc('minute', now() - make_interval(secs => $2::float8))
 )
 SELECT q.name AS queue, q.paused, now() AS as_of,
-       (SELECT json_object_agg(c.status, json_build_array(c.depth, c.entered))::text
-        FROM counts c WHERE c.queue_id = q.queue_id) AS counts,
+       c.by_status AS counts,
        n.ended, n.failed, n.busy_ms,
        (SELECT extract(epoch FROM now() - min(o.ready_at))::float8
         FROM generate_series(0, 9) p,
@@ -38,6 +40,7 @@ SELECT q.name AS queue, q.paused, now() AS as_of,
        (SELECT count(*) FROM jobqueue.scheduled s
         WHERE s.queue_id = q.queue_id AND s.unhandled > 0) AS unhandled
 FROM jobqueue.queues q
+LEFT JOIN counts c ON c.queue_id = q.queue_id
 LEFT JOIN (SELECT queue_id, sum(ended)::bigint AS ended, sum(failed)::bigint AS failed,
                   sum(busy_ms)::bigint AS busy_ms FROM ends GROUP BY queue_id) n
     ON n.queue_id = q.queue_id

@@ -28,13 +28,7 @@ from jobqueue.reaper.signals import JOBS_PROMOTED, SCHEDULER_CYCLE
 from jobqueue.runtime.signals import Signal
 from jobqueue.store.events import Backlog
 from jobqueue.store.signals import JOBS_MOVED, QUERY_ENDED, Move, QueryEnded
-from jobqueue.submission.figures import (
-    FIGURES,
-    READY_COUNTED,
-    Figures,
-    QueueFigures,
-    runnable,
-)
+from jobqueue.submission.figures import FIGURES, Figures, QueueFigures
 from jobqueue.telemetry.metrics import Metrics, WorkerMetrics
 from jobqueue.telemetry.metrics_figures import STALE_S, FigureMetrics
 from jobqueue.telemetry.metrics_queues import QueueMetrics
@@ -220,14 +214,3 @@ def test_label_values_beyond_the_limit_are_added_up_as_other() -> None:
         ("b", "OK"): 1,
         ("other", "OK"): 2,
     }
-
-
-@pytest.mark.parametrize(
-    ("ready", "pending", "expected"),
-    [(7, 9, 10), (READY_COUNTED, 25_000, 25_003), (READY_COUNTED, 10, READY_COUNTED + 3)],
-)
-def test_runnable_jobs_leave_out_delayed_ones_as_long_as_few_are_ready(
-    ready: int, pending: int, expected: int
-) -> None:
-    depth = NO_JOBS | {JobStatus.PENDING: pending, JobStatus.ASSIGNED: 1, JobStatus.RUNNING: 2}
-    assert runnable(depth, ready) == expected
