@@ -30,7 +30,7 @@ from tests.support.redis import RedisServer
 from tests.support.waiting import eventually_sync
 
 PER_QUEUE, PER_PROGRAM = 40, 300
-_BATCH, _FAILS_EVERY, _AT_ONCE, _TOPIC = 1_000, 50, 5, "jobqueue.events"
+_BATCH, _FAILS_EVERY, _AT_ONCE, _TOPIC = 1_000, 50, 3, "jobqueue.events"
 _WITHIN_S = 1_800.0
 
 ON_BOTH = (
@@ -115,11 +115,11 @@ def running(load: Load, folder: Path) -> Iterator[Stage]:
         helpers = {"redis_addr": redis.addr, "kafka_brokers": address}
         server = ServerProgram(postgres.dsn, logs, retry_base_delay_s=0.1, **helpers)
         ending.callback(server.kill)
-        server.ready()
+        server.ready(within_s=_WITHIN_S)
         make_queues(server, load.names())
         worker = WorkerProgram(postgres.dsn, logs, *_flags(load, 8))
         ending.callback(worker.kill)
-        yield Stage(postgres.dsn, logs, server, worker.ready())
+        yield Stage(postgres.dsn, logs, server, worker.ready(within_s=_WITHIN_S))
 
 
 def _flags(load: Load, concurrency: int) -> Sequence[str]:
@@ -162,9 +162,9 @@ def restart(load: Load, stage: Stage) -> None:
         left -= len(some)
         try:
             for worker in some:
-                worker.ready().process.terminate()
+                worker.ready(within_s=_WITHIN_S).process.terminate()
             for worker in some:
-                worker.ended(60.0)
+                worker.ended(_WITHIN_S)
         finally:
             for worker in some:
                 worker.kill()

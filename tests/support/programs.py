@@ -35,7 +35,7 @@ class Program:
         whole, _, _ = self.text().rpartition("\n")
         return [json.loads(text) for text in whole.splitlines() if text.startswith("{")]
 
-    def ready(self, count: int = 1) -> Self:
+    def ready(self, count: int = 1, *, within_s: float = _READY_WITHIN_S) -> Self:
         """Wait until it, or each of its processes, serves."""
 
         def look() -> bool:
@@ -44,7 +44,7 @@ class Program:
             assert found or ended is None, f"it ended with {ended}:\n{self.text()}"
             return found
 
-        eventually_sync(look, within_s=_READY_WITHIN_S, what=f"readiness ({self._log.name})")
+        eventually_sync(look, within_s=within_s, what=f"readiness ({self._log.name})")
         return self
 
     def send(self, number: int) -> None:
