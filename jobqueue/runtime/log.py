@@ -13,7 +13,7 @@ from types import TracebackType
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
 
 TRACE = 5
-"""Below debug: one line per statement, claim or renewal."""
+"""Below debug: a line for each statement, and all that libraries say."""
 
 _NOTHING: Mapping[str, object] = {}
 _around: ContextVar[Mapping[str, object]] = ContextVar("log_context", default=_NOTHING)

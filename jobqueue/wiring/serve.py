@@ -27,6 +27,7 @@ from jobqueue.wiring.protection import Doorkeeping
 from jobqueue.wiring.server import Server, unused_features
 from jobqueue.wiring.server_health import ServerHealth
 from jobqueue.wiring.server_metrics import server_metrics
+from jobqueue.wiring.statement_log import trace_statements
 from jobqueue.wiring.tracing import server_traces, traces_line
 
 _log = get_logger(__name__)
@@ -42,6 +43,7 @@ async def serve(settings: Settings, embedded: EmbeddedChoice | None = None) -> N
     check_port("grpc.port", settings.grpc.port)
     LockLog().listen()
     RelayLog().listen()
+    trace_statements(settings.logging)
     health = ServerHealth()
     with ShutdownSignals() as asked:
         async with AsyncExitStack() as running:

@@ -28,6 +28,7 @@ from jobqueue.wiring.database import check_not_refused
 from jobqueue.wiring.health import health_server
 from jobqueue.wiring.metrics import MetricsDoor, worker_metrics
 from jobqueue.wiring.options import EmbeddedChoice
+from jobqueue.wiring.statement_log import trace_statements
 from jobqueue.wiring.tracing import WorkerTraces, worker_traces
 from jobqueue.wiring.worker_health import WorkerHealth
 from jobqueue.wiring.worker_log import WorkerLog
@@ -125,6 +126,7 @@ async def work(settings: Settings, choice: WorkerChoice, registry: Registry) -> 
     named = replace(choice, worker_id=choice.worker_id or new_worker_id())
     name_process(worker_id=named.worker_id)
     adopt_structlog()
+    trace_statements(settings.logging)
     health = WorkerHealth()
     health.listen()
     probes = health_server(health.look, settings.health.port)

@@ -174,6 +174,12 @@ def test_the_lines_of_keepers_are_among_those_of_their_workers(ordeal: Ordeal) -
         assert (line["logger"], line["level"]) == ("jobqueue.runtime.service", "warn")
 
 
+def test_at_trace_each_statement_is_a_line_with_its_name(ordeal: Ordeal) -> None:
+    for program, name in ((ordeal.server, "submit_jobs"), (ordeal.worker, "claim_jobs")):
+        lines = [line for line in program.lines() if line.get("statement") == name]
+        assert {line["level"] for line in lines} == {"trace"}
+
+
 def test_neither_secrets_nor_payloads_nor_results_are_in_any_line(ordeal: Ordeal) -> None:
     returned, raised = ordeal.jobs["returns/far"], ordeal.jobs["raises/default"]
     assert returned.result == PAYLOAD.encode(), "the secret was not there"
