@@ -13,7 +13,7 @@ HANDLERS = "tests.support.handlers"
 FREE_PORTS: dict[str, object] = {"health_port": 0, "metrics_port": 0}
 
 _SCRIPTS = Path(sys.executable).parent
-_READY_WITHIN_S = 40.0
+_READY_WITHIN_S = 90.0
 
 
 def environment(**settings: object) -> dict[str, str]:
