@@ -59,7 +59,7 @@ def say_failed(program: str, error: JobQueueError) -> None:
     """Print one line: what failed, and what the driver said of it."""
     said = str(error.__cause__ or "")
     # What takes several lines is a dump for developers, such as a failed gRPC call.
-    cause = f": {said}" if said and "\n" not in said else ""
+    cause = f": {said}" if said and "\n" not in said and said not in str(error) else ""
     click.echo(f"{program}: {error}{cause}", err=True)
 
 

@@ -150,10 +150,10 @@ def _dry_run(flags: Flags) -> None:
     found = _run(check_services(loaded.settings, flags.choice()))
     lines += [f"{checked.service}: {checked.line}" for checked in found if not checked.error]
     click.echo("\n".join(lines))
-    failures = [checked.error for checked in found if checked.error]
-    for failure in failures:
-        say_failed(_PROGRAM, failure)
-    if failures:
+    for checked in found:
+        if checked.error:
+            say_failed(f"{_PROGRAM}: {checked.service}", checked.error)
+    if any(checked.error for checked in found):
         sys.exit(FAILED)
 
 

@@ -44,6 +44,9 @@ LIBRARIES = frozenset(
 )
 """Their complaints come once per try during an outage, and their debug lines once per call."""
 
+_LEAST_LEVEL = {"sqlalchemy": logging.WARNING}
+"""At info it writes every statement of a migration."""
+
 _PASSWORDS = re.compile(
     r"(?P<url>://[^\s/:@\"]*:)[^\s/\"]*(?=@)|(?P<pair>\b(?:password|api_?key|secret)=)[^\s&\",]+",
     re.IGNORECASE,
@@ -76,7 +79,8 @@ def configure_logging(setup: LogSetup, stream: TextIO | int | None = None) -> No
     root.setLevel(level)
     # What libraries find worth a line of debug buries ours: it is for the finest level alone.
     for library in LIBRARIES:
-        logging.getLogger(library).setLevel(TRACE if level == TRACE else max(level, logging.INFO))
+        least = _LEAST_LEVEL.get(library, logging.INFO)
+        logging.getLogger(library).setLevel(TRACE if level == TRACE else max(level, least))
 
 
 def logging_setup() -> LogSetup | None:

@@ -278,6 +278,17 @@ def test_what_libraries_say_for_their_own_makers_is_written_at_the_finest_level_
     assert len(lines(out)) == written_lines
 
 
+@pytest.mark.parametrize(("level", "written_lines"), [("trace", 2), ("debug", 1), ("info", 1)])
+def test_the_statements_of_a_migration_are_written_at_the_finest_level_only(
+    root: logging.Logger, level: str, written_lines: int
+) -> None:
+    out = written(level)
+    library = logging.getLogger("sqlalchemy.engine.Engine")
+    for write in (library.info, library.warning):
+        write("so it is")
+    assert len(lines(out)) == written_lines
+
+
 def test_a_line_of_another_process_looks_as_if_it_came_about_here(root: logging.Logger) -> None:
     out = written()
     error = error_field(ValueError("boom"))
