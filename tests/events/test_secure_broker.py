@@ -1,15 +1,17 @@
-"""A broker that speaks TLS and asks for certificates: reached by `kafka.options` (R-6.1, R-9)."""
+"""Brokers that ask for TLS, certificates or a login: `kafka.options`, `kafka.sasl` (R-2.3)."""
 
 import json
 import ssl
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from jobqueue.config.load import load_settings
-from jobqueue.config.model import KafkaSettings
+from jobqueue.config.model import KafkaSettings, SaslSettings
+from jobqueue.config.secret import Secret
 from jobqueue.errors import Unavailable
 from jobqueue.events.publisher import check_kafka
 from jobqueue.store.pool import Pool
@@ -87,6 +89,19 @@ async def test_without_a_certificate_or_under_another_authority_the_broker_is_no
     with pytest.raises(Unavailable, match=r"SSL handshake failed: .*certificate verify failed"):
         await check_kafka(settings(way, options_of(stranger, mine)))
     assert "1 brokers" in await check_kafka(settings(way, options_of(authority, mine)))
+
+
+async def test_a_refused_login_is_told_without_the_password() -> None:
+    with running_broker("--authentication") as broker, closing(Way(broker)) as way:
+        way.open()
+        kafka = replace(
+            way.settings(TOPIC),
+            security_protocol="SASL_PLAINTEXT",
+            sasl=SaslSettings("SCRAM-SHA-256", "nobody", Secret("hunter2")),
+        )
+        with pytest.raises(Unavailable, match=r"SASL SCRAM authentication failed") as caught:
+            await check_kafka(kafka)
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_dry_run_refuses_an_option_that_does_not_exist_and_shows_no_value(database: str) -> None:
