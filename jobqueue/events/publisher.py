@@ -122,16 +122,10 @@ class Publisher:
         ``DELIVERY_S``, and the time of an answer for each part.
         """
         self._cause.text = ""
-        flight = await self._fly(dict(enumerate(records)))
-        failures, parts = flight.failures, flight.in_doubt()
-        while parts:
-            part = parts.pop(0)
-            flight = await self._fly(part)
-            failures = {i: why for i, why in failures.items() if i not in part} | flight.failures
-            if flight.failures and not flight.refused:
-                break  # Kafka is away
-            parts = flight.in_doubt() + parts
-        return failures
+        flight = await self._fly(self._producer or self._open(), dict(enumerate(records)))
+        if flight.spoiled:
+            self.abandon()
+        return await self._apart(flight) if flight.in_doubt() else flight.failures
 
     def abandon(self) -> None:
         """Forget what is under way; reports of it are heard no more."""
@@ -139,12 +133,30 @@ class Publisher:
         if producer is not None:
             producer.purge()
 
-    def _open(self) -> Producer:
-        self._producer = _made(self._options | {"error_cb": self._cause.note})
+    def _open(self, **overrides: Any) -> Producer:
+        self._producer = _made(self._options | {"error_cb": self._cause.note} | overrides)
         return self._producer
 
-    async def _fly(self, records: Mapping[int, Record]) -> _Flight:
-        producer = self._producer or self._open()
+    async def _apart(self, whole: _Flight) -> dict[int, Failure]:
+        """Send what is in doubt in parts, without the numbering, which every refusal breaks.
+
+        Order does not depend on it, and what it keeps from coming twice may come twice.
+        """
+        producer = self._open(**{"enable.idempotence": False})
+        failures, parts = whole.failures, whole.in_doubt()
+        try:
+            while parts:
+                part = parts.pop(0)
+                flight = await self._fly(producer, part)
+                failures = {i: f for i, f in failures.items() if i not in part} | flight.failures
+                if flight.failures and not flight.refused:
+                    break  # Kafka is away
+                parts = flight.in_doubt() + parts
+        finally:
+            self.abandon()
+        return failures
+
+    async def _fly(self, producer: Producer, records: Mapping[int, Record]) -> _Flight:
         flight = _Flight(records)
         for index, each in records.items():
             self._send(producer, flight, index, each)
@@ -152,8 +164,6 @@ class Publisher:
         while flight.left:
             await asyncio.to_thread(producer.poll, _POLL_S)
         self.flights += 1
-        if flight.spoiled and self._producer is producer:
-            self.abandon()
         return flight
 
     def _send(self, producer: Producer, flight: _Flight, index: int, each: Record) -> None:
