@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from weakref import WeakSet
 
-from jobqueue.errors import Unavailable
+from jobqueue.errors import DeadlineExceeded, Unavailable
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
 from jobqueue.runtime.ending import done_within, end
 from jobqueue.runtime.log import Quiet, get_logger
@@ -183,8 +183,8 @@ class Service:
         return ceiling * random.uniform(1 - _BACKOFF_JITTER, 1)  # noqa: S311 - no secret
 
     def _report(self, error: Exception) -> None:
-        if isinstance(error, Unavailable):
-            # An outage is news, not a fault of ours: no stack trace.
+        if isinstance(error, Unavailable | DeadlineExceeded):
+            # An outage, or a peer that is slow, is news and no fault of ours: no stack trace.
             _log.warning("cannot work now, trying again", loop=self.name, cause=str(error))
         else:
             _log.error("a turn failed, trying again", loop=self.name, error=error)

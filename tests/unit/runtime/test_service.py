@@ -3,7 +3,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from jobqueue.errors import Unavailable
+from jobqueue.errors import DeadlineExceeded, JobQueueError, Unavailable
 from jobqueue.runtime.clock import ManualClock
 from jobqueue.runtime.service import TURN_ENDED, Group, Service, TurnEnded
 
@@ -98,12 +98,15 @@ async def test_a_failing_turn_is_tried_again_and_counted() -> None:
     assert ended[1].error is None
 
 
+@pytest.mark.parametrize(
+    "outage", [Unavailable("the database is away"), DeadlineExceeded("no answer in time")]
+)
 async def test_an_outage_is_one_line_without_a_stack_trace(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, outage: JobQueueError
 ) -> None:
     async def work(turn: int) -> float | None:
         if turn < 3:
-            raise Unavailable("the database is away")
+            raise outage
         return None
 
     loop = Loop(work)
