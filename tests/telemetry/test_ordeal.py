@@ -19,6 +19,9 @@ from jobqueue.runtime.log_lines import LINE_BYTES
 from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram, WorkerProgram
 from tests.support.waiting import eventually_sync
 
+# The first test pays for three programs and an outage.
+pytestmark = pytest.mark.timeout(300)
+
 PLANTED = "pl4nted"
 PASSWORD, APP_KEY, WORK_KEY, WRONG_KEY, SIGNING, PAYLOAD, REDIS, KAFKA = (
     f"{PLANTED}-{name}-0123456789-0123456789"
