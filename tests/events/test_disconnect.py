@@ -13,7 +13,14 @@ from tests.support.facade import serving
 from tests.support.kafka import Listener
 from tests.support.kafka_way import Way
 from tests.support.programs import run_ctl
-from tests.support.relays import EVENTS_PER_JOB, all_arrive, recorded_events, relaying, run_jobs
+from tests.support.relays import (
+    EVENTS_PER_JOB,
+    SHORT_S,
+    all_arrive,
+    recorded_events,
+    relaying,
+    run_jobs,
+)
 from tests.support.store import add_queue
 from tests.support.waiting import eventually
 
@@ -72,7 +79,7 @@ async def test_where_nothing_waits_no_force_is_needed_and_a_new_relay_begins_ane
 async def test_a_relay_that_was_thought_dead_makes_its_cursor_again(
     pool: Pool, way: Way, topic: str, listener: Listener
 ) -> None:
-    async with relaying(pool, way, topic):
+    async with relaying(pool, way, topic, SHORT_S):
         await add_queue(pool)
         await run_jobs(pool, 1)
         await all_arrive(pool, listener)

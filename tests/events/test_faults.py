@@ -27,7 +27,7 @@ from jobqueue.store.events import (
 from jobqueue.store.pool import Pool
 from tests.support.kafka import Listener
 from tests.support.kafka_way import Way
-from tests.support.relays import all_arrive, relay, relaying, run_jobs
+from tests.support.relays import SHORT_S, all_arrive, relay, relaying, run_jobs
 from tests.support.store import add_queue, claim, settle, submit
 from tests.support.waiting import eventually
 
@@ -86,7 +86,7 @@ async def test_kafka_away_at_the_start_only_delays(
 async def test_a_relay_that_dies_in_the_middle_of_a_batch_is_replaced(
     pool: Pool, way: Way, topic: str, listener: Listener
 ) -> None:
-    first = relay(pool, way.settings(topic), **{"linger.ms": 500})
+    first = relay(pool, way.settings(topic), SHORT_S, **{"linger.ms": 500})
     await first.start()
     await add_queue(pool)
     await run_jobs(pool, 300)
@@ -109,7 +109,10 @@ async def test_a_relay_that_dies_in_the_middle_of_a_batch_is_replaced(
 async def test_of_two_relays_one_publishes_and_each_takes_over_from_the_other(
     pool: Pool, way: Way, topic: str, listener: Listener
 ) -> None:
-    async with relaying(pool, way, topic) as one, relaying(pool, way, topic) as two:
+    async with (
+        relaying(pool, way, topic, SHORT_S) as one,
+        relaying(pool, way, topic, SHORT_S) as two,
+    ):
         await add_queue(pool)
         for _ in range(4):
             await run_jobs(pool, 50)

@@ -36,23 +36,31 @@ async def run_jobs(db: Db, count: int) -> None:
     await settle_leases(db, worker=WORKER, settlements=ended)
 
 
-def relay(pool: Pool, settings: KafkaSettings, **options: Any) -> Relay:
+LONG_S, SHORT_S = 30.0, 3.0
+"""How long a relay holds the cursor: longer than a busy machine stalls, or soon over."""
+
+
+def relay(pool: Pool, settings: KafkaSettings, lease_s: float = LONG_S, **options: Any) -> Relay:
     """Return a relay that is not started; ``options`` are of the vendor's producer."""
     publisher = Publisher(settings, **options)
-    return Relay(pool, publisher, holder="test", event_bytes=Limits().event_bytes, lease_s=3.0)
+    return Relay(pool, publisher, holder="test", event_bytes=Limits().event_bytes, lease_s=lease_s)
 
 
 @asynccontextmanager
-async def relaying(pool: Pool, way: Way, topic: str, **options: Any) -> AsyncIterator[Relay]:
+async def relaying(
+    pool: Pool, way: Way, topic: str, lease_s: float = LONG_S, **options: Any
+) -> AsyncIterator[Relay]:
     """Run one on the way to a broker."""
-    async with relaying_to(pool, way.settings(topic), **options) as running:
+    async with relaying_to(pool, way.settings(topic), lease_s, **options) as running:
         yield running
 
 
 @asynccontextmanager
-async def relaying_to(pool: Pool, settings: KafkaSettings, **options: Any) -> AsyncIterator[Relay]:
+async def relaying_to(
+    pool: Pool, settings: KafkaSettings, lease_s: float = LONG_S, **options: Any
+) -> AsyncIterator[Relay]:
     """Run one."""
-    running = relay(pool, settings, **options)
+    running = relay(pool, settings, lease_s, **options)
     await running.start()
     try:
         yield running
