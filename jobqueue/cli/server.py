@@ -27,6 +27,7 @@ from jobqueue.cli.version import print_version
 from jobqueue.config.load import Loaded, load_settings
 from jobqueue.config.model import Settings
 from jobqueue.errors import JobQueueError, SettingsError
+from jobqueue.runtime.descriptors import allow_many_descriptors
 from jobqueue.wiring.options import EmbeddedChoice
 
 T = TypeVar("T")
@@ -130,6 +131,7 @@ def _serve(flags: Flags) -> None:
     from jobqueue.wiring.serve import serve  # noqa: PLC0415 - loads the server
 
     settings = _start_up(flags)
+    allow_many_descriptors()
     _run(serve(settings, flags.choice()))
 
 
