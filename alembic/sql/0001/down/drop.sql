@@ -4,7 +4,8 @@ DROP FUNCTION jobqueue.submit_jobs, jobqueue.cancel_job, jobqueue.retry_job, job
     jobqueue.forget_kept_events, jobqueue.seal_event_partitions;
 DROP TABLE jobqueue.parked_events, jobqueue.removed_jobs, jobqueue.queue_minutes,
     jobqueue.queue_depths, jobqueue.event_cursors,
-    jobqueue.job_events, jobqueue.job_events_kept, jobqueue.idempotency_keys, jobqueue.workers,
+    jobqueue.job_events, jobqueue.job_events_kept, jobqueue.idempotency_keys, jobqueue.session_key,
+    jobqueue.workers,
     jobqueue.worker_names, jobqueue.finished, jobqueue.leases, jobqueue.scheduled,
     jobqueue.ready, jobqueue.jobs, jobqueue.queues;
 DROP FUNCTION jobqueue.refuse_event_change;
