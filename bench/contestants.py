@@ -5,11 +5,28 @@ from pathlib import Path
 
 from bench.errors import NotInstallable
 from bench.ours import Ours
+from bench.peers.awa import awa
 from bench.peers.graphile_worker import graphile_worker
+from bench.peers.oban import oban
+from bench.peers.pg_boss import pg_boss
 from bench.peers.pgqueuer import pgqueuer
+from bench.peers.procrastinate import procrastinate
 from bench.systems import System
 
-PEERS: tuple[Callable[[], System], ...] = (graphile_worker, pgqueuer)
+UNMEASURED = {
+    "River": "it needs Go, and has no adapter here; it publishes 46,000 jobs/s for a drain by one"
+    " process on 8 cores (riverqueue.com/docs/benchmarks)"
+}
+"""Peers that are known by their own figures only, and those are no comparison."""
+
+PEERS: tuple[Callable[[], System], ...] = (
+    graphile_worker,
+    pg_boss,
+    pgqueuer,
+    awa,
+    procrastinate,
+    oban,
+)
 
 
 async def install(
@@ -21,7 +38,7 @@ async def install(
     """
     systems: dict[str, System] = {}
     versions: dict[str, str] = {}
-    absent: dict[str, str] = {}
+    absent = dict(UNMEASURED) if names else {}
     chosen = [peer for make in PEERS if (peer := make()).name in names]
     for system in (Ours(), *chosen):
         say(f"installing {system.name}")

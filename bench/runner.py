@@ -27,7 +27,7 @@ async def run_all(
         table = await _run(stage, workload, say)
         for system, reason in stage.absent.items():
             if workload.compares:
-                table.cells.append(Cell(system, "", fault=f"not installable: {reason}"))
+                table.cells.append(Cell(system, "", fault=f"not measured: {reason}"))
         run.tables.append(table)
         await stage.forget()
         save(run)

@@ -30,6 +30,10 @@ class Scene:
     numbers: "itertools.count[int]"
     programs: list[Program] = field(default_factory=list)
 
+    async def count(self, question: str) -> int:
+        """Ask the database how many."""
+        return int(await self.connection.fetchval(question))
+
     async def start(self, launch: Launch, *, group: str = "", talks: bool = False) -> Program:
         """Start a program; ``group`` says whose processor time it is."""
         name = Path(launch.argv[0]).name

@@ -82,7 +82,7 @@ class NodePeer(Peer):
 
     async def install(self, cache: Path) -> str:
         """Make the environment. Raises NotInstallable."""
-        node, folder = await node_environment(cache, self.name, self.packages, least=self.least[0])
+        node, folder = await node_environment(cache, self.name, self.packages, least=self.least)
         # Node looks for packages beside the program, so the program goes where they are.
         for source in (ROOT / "bench" / "programs").glob("*.mjs"):
             target = folder / source.name

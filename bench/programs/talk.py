@@ -53,7 +53,11 @@ async def _carry_out(order: dict[str, Any], submit: Submit) -> int:
     return int(order["jobs"] - left)
 
 
+def filler() -> str:
+    """Return the one value of a JSON object that is as long as every system's payload."""
+    return "x" * (PAYLOAD_BYTES - len('{"p":""}'))
+
+
 def json_payload() -> str:
-    """Return a JSON object of the size every system's payload has."""
-    frame = len('{"p":""}')
-    return json.dumps({"p": "x" * (PAYLOAD_BYTES - frame)}, separators=(",", ":"))
+    """Return that object."""
+    return json.dumps({"p": filler()}, separators=(",", ":"))

@@ -65,8 +65,7 @@ async def watch_drain(scene: Scene, probes: Probes, jobs: int, box_s: float) -> 
     with contextlib.suppress(TookTooLong):
         await until(partial(says, scene, probes.empty), within_s=box_s, what="", pause_s=LOOK_S)
     window = await scene.meter.since(first)
-    left = await scene.connection.fetchval(probes.left)
-    return Sample(window.values(jobs - left))
+    return Sample(window.values(jobs - await scene.count(probes.left)))
 
 
 async def says(scene: Scene, question: str) -> bool:

@@ -46,9 +46,9 @@ class SingleSubmit(Workload):
         async with stage.scene(Ours()) as scene:
             client = await _client(scene, server(scene.dsn))
             await stage.cluster.rest(scene.dsn, analyze=False)
-            before = await scene.connection.fetchval(Ours().probes.left)
+            before = await scene.count(Ours().probes.left)
             window, said = await _measured(stage, scene, client)
-            after = await scene.connection.fetchval(Ours().probes.left)
+            after = await scene.count(Ours().probes.left)
             return Sample({**said, **window.values(after - before)})
 
     async def _echo(self, stage: Stage) -> Sample:

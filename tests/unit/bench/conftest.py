@@ -22,7 +22,7 @@ def run() -> Run:
             cell("jobqueue", "1 process, batch 100", 3000, 2000, 2500, db_us=50.0),
             cell("jobqueue", "1 process, batch 500", 4000),
             cell("peer", "1 process", 1600),
-            Cell("other peer", "", fault="not installable: no such runtime"),
+            Cell("other peer", "", fault="not measured: no such runtime"),
         ],
         plot="jobs_per_s",
     )

@@ -19,7 +19,7 @@ def test_the_page_shows_medians_with_their_extremes(run: Run) -> None:
 
 
 def test_the_page_says_who_could_not_take_part(run: Run) -> None:
-    assert "not installable: no such runtime" in markdown(run)
+    assert "not measured: no such runtime" in markdown(run)
 
 
 def test_the_page_judges_the_targets_it_has_figures_for(run: Run) -> None:
