@@ -26,6 +26,7 @@ _PROBES = Probes(
     " AND NOT EXISTS (SELECT FROM jobqueue.leases)",
     left="SELECT (SELECT count(*) FROM jobqueue.ready) + (SELECT count(*) FROM jobqueue.leases)"
     " + (SELECT count(*) FROM jobqueue.scheduled)",
+    done="SELECT n_tup_ins FROM pg_stat_user_tables WHERE relid = 'jobqueue.finished'::regclass",
 )
 
 
@@ -37,6 +38,7 @@ class Ours:
     concurrency: int = 100
     keeps: str = "job, outcome, 4 events"
     probes: Probes = _PROBES
+    slow: bool = False
 
     @property
     def tuning(self) -> str:

@@ -1,7 +1,9 @@
 """Runs the plans of each workload, interleaved, and keeps what came of them."""
 
 import time
+import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import asyncpg
 
@@ -38,20 +40,23 @@ async def _run(stage: Stage, workload: Workload, say: Say) -> Table:
     """Interleave the runs, so that a change of the machine's mood meets everybody."""
     plans = workload.plans(stage)
     cells = [Cell(plan.system, plan.variant, plan.note) for plan in plans]
-    for number in range(stage.form.runs):
+    runs = stage.form.runs if workload.main else stage.form.side_runs
+    for number in range(runs):
         for plan, cell in zip(plans, cells, strict=True):
-            if number < (plan.runs or stage.form.runs) and not cell.fault:
-                await _sample(plan, cell)
-                say(f"  {number + 1}/{stage.form.runs} {cell.label}: {_glance(workload, cell)}")
+            if number < (plan.runs or runs) and not cell.fault:
+                await _sample(plan, cell, stage.folder / "faults.log")
+                say(f"  {number + 1}/{runs} {cell.label}: {_glance(workload, cell)}")
     return Table(
         workload.name, workload.title, workload.about, workload.columns, cells, workload.plot
     )
 
 
-async def _sample(plan: Plan, cell: Cell) -> None:
+async def _sample(plan: Plan, cell: Cell, log: Path) -> None:
     try:
         cell.samples.append(await plan.run())
     except _FAULTS as error:
+        with log.open("a", encoding="utf-8") as file:
+            traceback.print_exception(error, file=file)
         cell.fault = f"{type(error).__name__}: {error}"
 
 

@@ -1,7 +1,7 @@
 """Where cells are measured: the cluster, folders, sizes, and the contestants that are there."""
 
 import itertools
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +13,8 @@ from bench.form import Form
 from bench.measure import Meter
 from bench.processes import Launch, Program
 from bench.systems import System
+
+Fill = Callable[[asyncpg.Connection], Awaitable[None]]
 
 BATCH_JOBS = 1000
 SUBMIT_CALLERS = 4
@@ -54,7 +56,7 @@ class Stage:
     form: Form
     systems: dict[str, System]
     absent: dict[str, str] = field(default_factory=dict)
-    _templates: dict[tuple[str, int], tuple[str, int]] = field(default_factory=dict)
+    _templates: dict[str, tuple[str, int]] = field(default_factory=dict)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     @asynccontextmanager
@@ -76,10 +78,20 @@ class Stage:
 
     async def loaded(self, system: System, jobs: int) -> tuple[str, int]:
         """Return a database with so many waiting no-op jobs, or as many as the box allows."""
-        key = (system.name, jobs)
+        key = f"{system.name}, {jobs} jobs"
         if key not in self._templates:
             self._templates[key] = await self._load(system, jobs)
         return self._templates[key]
+
+    async def filled(self, system: System, key: str, fill: Fill) -> str:
+        """Return a database that ``fill`` has filled; made once a workload for each ``key``."""
+        if key not in self._templates:
+            dsn = await self.cluster.create(await self.empty(system))
+            async with connected(dsn) as connection:
+                await fill(connection)
+            await self.cluster.rest(dsn)
+            self._templates[key] = (dsn, 0)
+        return self._templates[key][0]
 
     async def forget(self) -> None:
         """Drop the databases kept for later cells."""

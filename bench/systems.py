@@ -16,11 +16,14 @@ class Probes:
     """Questions to the system's own tables. Counting looks at all rows, the others at a few.
 
     ``taken``: has any job been taken? ``empty``: is none left? ``left``: how many are not done?
+    ``done``: how many were done, by PostgreSQL's own counters; cheap, up to a second old, and
+    unknown where they do not tell.
     """
 
     taken: str
     empty: str
     left: str
+    done: str = ""
 
 
 class System(Protocol):
@@ -39,6 +42,11 @@ class System(Protocol):
     @property
     def keeps(self) -> str:
         """What is in the database of a job that is done."""
+        ...
+
+    @property
+    def slow(self) -> bool:
+        """Tell whether once is enough in the short form: nobody waits for the slowest."""
         ...
 
     @property

@@ -24,5 +24,6 @@ def awa() -> PythonPeer:
             left=f"SELECT coalesce({_STORED}, 0) - ({_DONE})",
         ),
         packages=("awa-pg==0.6.9",),
+        slow=True,
         program="awa_peer",
     )

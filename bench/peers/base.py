@@ -31,6 +31,7 @@ class Peer:
     packages: Sequence[str]
     program: str
     least: tuple[int, int] = (3, 11)
+    slow: bool = False
     command: tuple[str, ...] = field(default=(), init=False)
 
     async def install(self, cache: Path) -> str:
@@ -97,3 +98,8 @@ def _node_version(node: Path) -> str:
         [str(node), "--version"], capture_output=True, text=True, check=True, env=os.environ
     )
     return asked.stdout.strip().removeprefix("v")
+
+
+def deleted_from(table: str) -> str:
+    """Return how a system that deletes what is done tells how much that was."""
+    return f"SELECT n_tup_del FROM pg_stat_user_tables WHERE relid = '{table}'::regclass"

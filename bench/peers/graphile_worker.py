@@ -1,6 +1,6 @@
 """graphile-worker: Node.js, the fastest peer we know on PostgreSQL."""
 
-from bench.peers.base import NodePeer
+from bench.peers.base import NodePeer, deleted_from
 from bench.systems import Probes
 
 _JOBS = "graphile_worker._private_jobs"
@@ -16,6 +16,7 @@ def graphile_worker() -> NodePeer:
             taken=f"SELECT EXISTS (SELECT FROM {_JOBS} WHERE NOT is_available)",
             empty=f"SELECT (SELECT j.id FROM {_JOBS} j ORDER BY j.id DESC LIMIT 1) IS NULL",
             left=f"SELECT count(*) FROM {_JOBS}",
+            done=deleted_from(_JOBS),
         ),
         packages=("graphile-worker@0.17.3",),
         program="graphile_worker_peer.mjs",

@@ -19,6 +19,7 @@ def oban() -> PythonPeer:
             left=f"SELECT count(*) FROM oban_jobs WHERE {_LIVE}",
         ),
         packages=("oban==0.7.0", "uvloop==0.23.0"),
+        slow=True,
         program="oban_peer",
         least=(3, 12),
     )

@@ -1,6 +1,6 @@
 """pgqueuer: Python, a table of waiting jobs and a log table. The closest peer in language."""
 
-from bench.peers.base import PythonPeer
+from bench.peers.base import PythonPeer, deleted_from
 from bench.systems import Probes
 
 
@@ -14,6 +14,7 @@ def pgqueuer() -> PythonPeer:
             taken="SELECT EXISTS (SELECT FROM pgqueuer WHERE status = 'picked')",
             empty="SELECT (SELECT q.id FROM pgqueuer q ORDER BY q.id DESC LIMIT 1) IS NULL",
             left="SELECT count(*) FROM pgqueuer",
+            done=deleted_from("pgqueuer"),
         ),
         packages=("pgqueuer==1.6.0", "asyncpg==0.32.0", "uvloop==0.23.0"),
         program="pgqueuer_peer",

@@ -20,5 +20,6 @@ def procrastinate() -> PythonPeer:
             left=f"SELECT count(*) FROM {_JOBS} WHERE {_LIVE}",
         ),
         packages=("procrastinate==3.10.0", "psycopg[binary,pool]==3.3.9", "uvloop==0.23.0"),
+        slow=True,
         program="procrastinate_peer",
     )

@@ -1,10 +1,16 @@
 """Handlers of the measured jq-worker."""
 
 import asyncio
+import time
 
 from jobqueue.worker import Context, handler
 
+FAILS_ONCE = b"fails once"
 _SHORT_S = 0.01
+
+
+class FailedOnPurposeError(Exception):
+    """What a handler raises that was told to."""
 
 
 @handler("noop")
@@ -16,3 +22,16 @@ async def noop(_context: Context) -> None:
 async def sleep(_context: Context) -> None:
     """Work for ten milliseconds without using a processor."""
     await asyncio.sleep(_SHORT_S)
+
+
+@handler("stamp")
+async def stamp(_context: Context) -> str:
+    """Return when it was started."""
+    return repr(time.time())
+
+
+@handler("flaky")
+async def flaky(context: Context) -> None:
+    """Fail the first attempt of jobs that ask for it."""
+    if context.payload == FAILS_ONCE and context.attempt == 1:
+        raise FailedOnPurposeError

@@ -2,7 +2,29 @@
 
 from bench.workloads.base import Workload
 from bench.workloads.batch_submit import BatchSubmit
+from bench.workloads.claim import ClaimDepth
 from bench.workloads.drain import Drain
+from bench.workloads.failures import Failures
+from bench.workloads.future import FutureJobs
+from bench.workloads.held import HeldSnapshot
+from bench.workloads.memory import Memory
+from bench.workloads.pickup import PickUp
+from bench.workloads.relay import RelaySpeed
+from bench.workloads.scale_out import ScaleOut
 from bench.workloads.single_submit import SingleSubmit
+from bench.workloads.steady import SteadyState
 
-WORKLOADS: tuple[Workload, ...] = (Drain(), BatchSubmit(), SingleSubmit())
+WORKLOADS: tuple[Workload, ...] = (
+    Drain(),
+    BatchSubmit(),
+    SingleSubmit(),
+    PickUp(),
+    SteadyState(),
+    ClaimDepth(),
+    FutureJobs(),
+    Failures(),
+    RelaySpeed(),
+    ScaleOut(),
+    HeldSnapshot(),
+    Memory(),
+)

@@ -48,6 +48,7 @@ class Workload(ABC):
     columns: ClassVar[Sequence[Column]]
     plot: ClassVar[str] = ""
     compares: ClassVar[bool] = False  # peers take part
+    main: ClassVar[bool] = False  # repeated more often than the others
 
     @abstractmethod
     def plans(self, stage: Stage) -> Sequence[Plan]:

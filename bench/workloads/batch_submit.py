@@ -27,6 +27,7 @@ class BatchSubmit(Workload):
     columns = (RATE, *COSTS, FOREIGN)
     plot = "jobs_per_s"
     compares = True
+    main = True
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """Each way of ours, then each peer."""
@@ -39,6 +40,7 @@ class BatchSubmit(Workload):
                 system.name,
                 "in process" if isinstance(system, Ours) else "",
                 partial(self._direct, stage, system),
+                runs=stage.form.slow_runs if system.slow else None,
                 note=f"keeps: {system.keeps}",
             )
             for system in stage.systems.values()

@@ -25,6 +25,7 @@ class Drain(Workload):
     columns = (RATE, *COSTS, FOREIGN)
     plot = "jobs_per_s"
     compares = True
+    main = True
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """One cell per system and number of processes; ours also with larger batches."""
@@ -35,6 +36,7 @@ class Drain(Workload):
                 system.name,
                 _variant(system, processes),
                 partial(self._run, stage, system, processes),
+                runs=stage.form.slow_runs if system.slow else None,
                 note=f"{system.tuning}; keeps: {system.keeps}",
             )
             for processes in stage.form.drain_processes

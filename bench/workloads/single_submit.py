@@ -34,6 +34,7 @@ class SingleSubmit(Workload):
         FOREIGN,
     )
     plot = "jobs_per_s"
+    main = True
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """The product, and the echo beside it."""

@@ -1,0 +1,77 @@
+"""Scale-out: more and more workers, each with one job of ten milliseconds at a time."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from bench.fleet import start_server, start_workers, store
+from bench.ours import Ours
+from bench.results import Column, Sample
+from bench.stage import Stage
+from bench.systems import QUEUE
+from bench.workloads.base import COSTS, FOREIGN, RATE, Plan, Workload, watch_drain
+from jobqueue.domain.job import JobSpec
+from jobqueue.store.queues import pause_queue
+from jobqueue.store.wakeups import notify_queues
+
+_IDEAL = 100.0
+"""Jobs a second of one worker that does nothing but wait ten milliseconds for each."""
+
+_SERVED = "SELECT count(DISTINCT worker_id) FROM jobqueue.finished"
+_CONNECTIONS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND pid <> pg_backend_pid()
+      AND backend_type = 'client backend'
+"""
+
+
+class ScaleOut(Workload):
+    """Direct workers, and remote ones through one server."""
+
+    name = "scale-out"
+    title = "Scale-out"
+    about = (
+        "Workers with `--concurrency 1` and jobs that wait ten milliseconds, so one worker could do"
+        f" {_IDEAL:.0f} jobs/s at best. Workers are registered and jobs stored before the"
+        " queue is resumed. Throughput follows their number until the cores are full. Served:"
+        " workers that ended at least one job."
+    )
+    columns = (
+        RATE,
+        Column("of_ideal", "% of ideal", 1),
+        Column("served", "served"),
+        Column("connections", "connections"),
+        *COSTS[:3],
+        FOREIGN,
+    )
+    plot = "jobs_per_s"
+
+    def plans(self, stage: Stage) -> Sequence[Plan]:
+        """As many direct workers as the form says, one step after the other; then remote ones."""
+        direct = [(count, False) for count in stage.form.scale_direct]
+        remote = [(count, True) for count in stage.form.scale_remote]
+        return [
+            Plan(
+                "jobqueue",
+                f"{count} {'remote' if through else 'direct'}",
+                partial(self._run, stage, count, through=through),
+                runs=1 if count > stage.form.scale_most_busy else None,
+            )
+            for count, through in (*direct, *remote)
+        ]
+
+    async def _run(self, stage: Stage, count: int, *, through: bool) -> Sample:
+        ours = Ours()
+        async with stage.scene(ours) as scene:
+            address = (await start_server(scene))[1] if through else ""
+            await pause_queue(scene.connection, QUEUE, paused=True)
+            await start_workers(scene, count, "--concurrency", "1", address=address)
+            jobs = int(_IDEAL * min(count, stage.form.scale_most_busy) * stage.form.scale_s)
+            await store(scene.dsn, [JobSpec(queue=QUEUE, type="sleep")] * jobs)
+            await pause_queue(scene.connection, QUEUE, paused=False)
+            await notify_queues(scene.connection, [QUEUE])
+            sample = await watch_drain(scene, ours.probes, jobs, stage.form.box_s)
+            connections = await scene.count(_CONNECTIONS)
+            served = await scene.count(_SERVED)
+        of_ideal = 100 * sample.values["jobs_per_s"] / (_IDEAL * count)
+        more = {"of_ideal": of_ideal, "served": served, "connections": connections}
+        return Sample({**sample.values, **more})
