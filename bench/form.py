@@ -36,7 +36,7 @@ class Form:
     scale_remote: tuple[int, ...]
     scale_most_busy: int  # workers that a small machine can keep busy; more share the same jobs
     scale_s: float
-    relay_events: int
+    relay_jobs: int
     memory_jobs: int
     memory_s: float
 
@@ -71,7 +71,7 @@ SHORT = Form(
     scale_remote=(2,),
     scale_most_busy=4,
     scale_s=3.0,
-    relay_events=20_000,
+    relay_jobs=5_000,
     memory_jobs=50_000,
     memory_s=60.0,
 )
@@ -105,7 +105,7 @@ FULL = Form(
     scale_remote=(1, 2, 4, 8, 16, 32, 64, 100),
     scale_most_busy=16,
     scale_s=5.0,
-    relay_events=200_000,
+    relay_jobs=50_000,
     memory_jobs=1_000_000,
     memory_s=1_200.0,
 )

@@ -46,6 +46,11 @@ class Scene:
             self.meter.watch(group, [program.pid])
         return program
 
+    async def end(self, program: Program) -> None:
+        """End a program before the cell does."""
+        await program.end()
+        self.programs.remove(program)
+
 
 @dataclass(slots=True)
 class Stage:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from bench.results import Cell, Table
+from bench.workloads.claim import BIG, CALLS, CLAIM, EMPTY
+from bench.workloads.held import FULL_SPEED
 from bench.workloads.single_submit import ECHO
 
 OURS = "jobqueue"
@@ -74,7 +76,7 @@ def ratio(
     return look
 
 
-def fastest(
+def highest(
     table: str, value: str, variant: str, *, ours: bool
 ) -> Callable[[Sequence[Table]], float | None]:
     """Look up the highest median among our cells or the peers', whose variant begins so."""
@@ -98,13 +100,15 @@ def _median(cell: Cell | None, value: str) -> float | None:
 
 def _drain(variant: str) -> Callable[[Sequence[Table]], float | None]:
     return ratio(
-        fastest("drain", "jobs_per_s", variant, ours=True),
-        fastest("drain", "jobs_per_s", variant, ours=False),
+        highest("drain", "jobs_per_s", variant, ours=True),
+        highest("drain", "jobs_per_s", variant, ours=False),
     )
 
 
 _SUBMIT = f"{OURS}, SubmitJob"
 _BATCH_100 = f"{OURS}, 1 process, batch 100"
+_DIRECT = f"{OURS}, direct worker"
+_SCALE = "scale-out"
 
 TARGETS = (
     Target("N-1 single submit", median("single-submit", _SUBMIT, "jobs_per_s"), 1000, unit="/s"),
@@ -120,13 +124,13 @@ TARGETS = (
     ),
     Target(
         "N-1 batch submit through gRPC",
-        fastest("batch-submit", "jobs_per_s", "gRPC", ours=True),
+        highest("batch-submit", "jobs_per_s", "gRPC", ours=True),
         30_000,
         unit="/s",
     ),
     Target(
         "batch submit in process",
-        fastest("batch-submit", "jobs_per_s", "in process", ours=True),
+        highest("batch-submit", "jobs_per_s", "in process", ours=True),
         45_000,
         unit="/s",
     ),
@@ -136,4 +140,78 @@ TARGETS = (
     ),
     Target("N-4 database CPU a job", median("drain", _BATCH_100, "db_us"), most=70, unit=" µs"),
     Target("N-4 WAL a job", median("drain", _BATCH_100, "wal_b"), most=1200, unit=" B"),
+    Target("N-2 idle pick-up, p50", median("pick-up", _DIRECT, "p50"), most=5, unit=" ms"),
+    Target("N-2 idle pick-up, p99", median("pick-up", _DIRECT, "p99"), most=25, unit=" ms"),
+    Target(
+        "N-2 wait under load, p99", highest("steady", "p99", "", ours=True), most=2000, unit=" ms"
+    ),
+    Target(
+        "R-4.14 idle worker",
+        median("pick-up", f"{OURS}, idle direct worker", "idle_queries"),
+        most=1,
+        unit=" queries/s",
+    ),
+    Target(
+        f"N-3 claim of {CLAIM} in a full system, p95",
+        median("claim", f"{OURS}, {BIG}", "p95"),
+        most=10,
+        unit=" ms",
+    ),
+    Target(
+        "N-3 the same against an empty system",
+        ratio(
+            median("claim", f"{OURS}, {BIG}", "p95"),
+            median("claim", f"{OURS}, {EMPTY}", "p95"),
+        ),
+        most=1.2,
+        unit=" ×",
+    ),
+    Target(
+        "N-3 operators' calls there, p99",
+        median("claim", f"{OURS}, {CALLS}", "p99"),
+        most=5000,
+        unit=" ms",
+    ),
+    Target(
+        "N-5 loss under a held snapshot, full speed",
+        median("held-snapshot", f"{OURS}, {FULL_SPEED}", "loss_pct"),
+        most=15,
+        unit=" %",
+    ),
+    Target(
+        "N-5 loss under a held snapshot, 500/s",
+        median("held-snapshot", f"{OURS}, 500/s", "loss_pct"),
+        most=10,
+        unit=" %",
+    ),
+    Target(
+        "N-6 two workers against one",
+        ratio(
+            median(_SCALE, f"{OURS}, 2 direct", "jobs_per_s"),
+            median(_SCALE, f"{OURS}, 1 direct", "jobs_per_s"),
+        ),
+        1.8,
+        unit=" ×",
+    ),
+    Target(
+        "N-6 of 100 direct workers, served",
+        median(_SCALE, f"{OURS}, 100 direct", "served"),
+        100,
+    ),
+    Target(
+        "N-6 of 100 remote workers, served",
+        median(_SCALE, f"{OURS}, 100 remote", "served"),
+        100,
+    ),
+    Target(
+        "relay against the fastest drain",
+        ratio(
+            highest("relay", "jobs_per_s", "", ours=True),
+            highest("drain", "jobs_per_s", "", ours=True),
+        ),
+        1,
+        unit=" ×",
+    ),
+    Target("N-8 growth of the server", median("memory", OURS, "server_growth"), most=5, unit=" %"),
+    Target("N-8 growth of the worker", median("memory", OURS, "worker_growth"), most=5, unit=" %"),
 )

@@ -10,13 +10,14 @@ from bench.cluster import connected
 from bench.errors import BenchError
 from bench.measure import WORKERS, Window
 from bench.ours import Ours
-from bench.processes import Program
+from bench.processes import Program, until
 from bench.results import Column, Point, Sample
 from bench.stage import BATCH_JOBS, Scene, Stage, submit_order
 from bench.systems import System
-from bench.workloads.base import FOREIGN, Plan, Workload
+from bench.workloads.base import FOREIGN, Plan, Workload, says
 
 _LOOK_S = 1.0
+_START_S = 60.0
 _LAST = 3
 """The loss is judged by the last third of the held time: it grows."""
 
@@ -63,6 +64,8 @@ class HeldSnapshot(Workload):
             await feed.start()
             for launch in system.workers(scene.dsn, 1):
                 await scene.start(launch, group=WORKERS)
+            taken = partial(says, scene, system.probes.taken)
+            await until(taken, within_s=_START_S, what="the first job")
             await feed.run(stage.form.held_warm_s)
             feed.restart()
             clean, done = await _phase(scene, feed, stage.form.held_clean_s)

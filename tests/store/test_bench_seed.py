@@ -1,0 +1,46 @@
+"""What the benchmark puts into tables, and reads from them, fits the schema."""
+
+import asyncpg
+import pytest
+
+from bench.ours import Ours
+from bench.seed import add_finished, add_ready, add_scheduled
+from bench.systems import QUEUE
+from tests.support.store import add_queue, claim, probes, settle
+
+
+async def statuses(conn: asyncpg.Connection) -> dict[str, int]:
+    rows = await conn.fetch("SELECT status, count(*) FROM jobqueue.job_status GROUP BY 1")
+    return {row["status"]: row["count"] for row in rows}
+
+
+async def test_seeded_jobs_are_jobs(conn: asyncpg.Connection) -> None:
+    await add_queue(conn, QUEUE)
+    await add_finished(conn, 3)
+    await add_ready(conn, 20)
+    await add_scheduled(conn, 4)
+    assert await statuses(conn) == {"DONE": 3, "PENDING": 24}
+    assert await conn.fetchval("SELECT count(DISTINCT priority) FROM jobqueue.ready") == 10
+    jobs = await claim(conn, 30, where=probes((QUEUE,)), types=("noop",))
+    assert len(jobs) == 20
+    assert {len(job.payload) for job in jobs} == {100}
+
+
+@pytest.mark.direct  # the counters are those of a session
+async def test_probes_follow_a_job_on_its_way(conn: asyncpg.Connection) -> None:
+    ask = Ours().probes
+    await add_queue(conn, QUEUE)
+
+    async def answers() -> tuple[bool, bool, int]:
+        taken, empty, left = [await conn.fetchval(q) for q in (ask.taken, ask.empty, ask.left)]
+        return taken, empty, left
+
+    assert await answers() == (False, True, 0)
+    await add_ready(conn, 1)
+    assert await answers() == (False, False, 1)
+    (job,) = await claim(conn, 1, where=probes((QUEUE,)), types=("noop",))
+    assert await answers() == (True, False, 1)
+    await settle(conn, job)
+    assert await answers() == (True, True, 0)
+    await conn.execute("SELECT pg_stat_force_next_flush()")
+    assert await conn.fetchval(ask.done) == 1
