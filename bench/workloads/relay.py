@@ -43,7 +43,7 @@ class RelaySpeed(Workload):
     title = "Event relay"
     about = (
         "Jobs are submitted and drained while no server runs; then one starts and relays their"
-        " events to a Kafka-protocol broker on this machine, which runs beside it and is counted with the"
+        " events to a Kafka-protocol broker, which runs beside it and is counted with the"
         f" clients. To keep up with a drain it must relay {_EVENTS_PER_JOB} events for each job."
     )
     columns = (
