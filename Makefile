@@ -9,6 +9,8 @@ READY := $(VENV)/.ready
 ARGS ?=
 # Tests run in this many processes, each with a PostgreSQL of its own.
 JOBS ?= auto
+# How long PostgreSQL stays away in show-outage.
+MINUTES ?= 5
 # Branch coverage, in percent, that each of these rooms must reach (.ci/run; 0 switches it off).
 COVERAGE_GATE ?= 90
 COVERAGE_ROOMS := domain config store lease reaper coordination events
@@ -18,7 +20,7 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 .DEFAULT_GOAL := help
 .PHONY: help setup proto proto-check lint format typecheck contracts check \
         test test-unit test-integration test-e2e coverage demo trace-demo metrics-dump \
-        show-kafka-outage bench bench-full clean
+        show-kafka-outage show-outage bench bench-full clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -101,6 +103,9 @@ metrics-dump: $(READY) ## Read the metrics of both programs after 20,000 jobs in
 
 show-kafka-outage: $(READY) ## Run ten thousand jobs, Kafka cut off for a third; compare the events
 	@$(BIN)/python -m tools.show_kafka_outage
+
+show-outage: $(READY) ## Stop PostgreSQL for MINUTES under all programs; tell how they bear it
+	@$(BIN)/python -m tools.outage $(MINUTES)
 
 clean: ## Remove .venv and whatever was built or cached
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .demo .bench \

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from jobqueue.domain.lease import Lease, Renewal
 from jobqueue.domain.outcome import Released, decide
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
+from jobqueue.errors import JobQueueError
 from jobqueue.lease.backing import Backing
 from jobqueue.lease.book import Book
 from jobqueue.lease.hot import HotConnection
@@ -20,6 +21,7 @@ from jobqueue.lease.messages import (
     Command,
     Lost,
     Message,
+    Reach,
     Registered,
     Renewed,
     Unknown,
@@ -65,9 +67,24 @@ class Presence(Service):
         self._facts = facts
         self._tell = tell
         self._heard = WorkerCommand.NONE
+        self._trouble: str | None = None
 
     async def turn(self) -> float | None:
-        """Register when there is no row, else beat."""
+        """Register when there is no row, else beat; tell the worker when that stops to work."""
+        try:
+            wait_s = await self._show()
+        except JobQueueError as error:
+            self._tell_trouble(error.message)
+            raise
+        self._tell_trouble("")
+        return wait_s
+
+    def _tell_trouble(self, trouble: str) -> None:
+        if trouble != self._trouble:
+            self._trouble = trouble
+            self._tell(Reach(trouble))
+
+    async def _show(self) -> float | None:
         command = await self._beat()
         if command is None:
             worker = await self._backing.register(self._facts)

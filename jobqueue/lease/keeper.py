@@ -29,6 +29,7 @@ from jobqueue.lease.messages import (
     Lost,
     Message,
     Moved,
+    Reach,
     Reconcile,
     Registered,
     Renewed,
@@ -36,6 +37,7 @@ from jobqueue.lease.messages import (
     encode,
 )
 from jobqueue.lease.settings import LeaseSettings
+from jobqueue.lease.signals import REACH_CHANGED, ReachChanged
 from jobqueue.runtime.log import write_relayed
 from jobqueue.runtime.service import STOP_GRACE_S, Service
 from jobqueue.store.signals import tell_moved
@@ -249,17 +251,24 @@ class Keeper(Service):
                     self._worker.set_result(worker)
             case Renewed(leases, sent_at):
                 self._note_renewed(leases, sent_at)
+            case Unknown(leases):
+                if strangers := self._listening.disowned(leases):
+                    self._tell(Disown(tuple(strangers)))
+            case Moved() | Logged():
+                _say_for(message)
+            case _:
+                self._pass_on(message)
+
+    def _pass_on(self, message: Message) -> None:
+        match message:
             case Lost(leases, why):
                 self._listening.lost(leases, why)
             case Cancel(leases):
                 self._listening.cancelled(leases)
             case Command(command):
                 self._listening.commanded(WorkerCommand(command))
-            case Unknown(leases):
-                if strangers := self._listening.disowned(leases):
-                    self._tell(Disown(tuple(strangers)))
-            case Moved() | Logged():
-                _say_for(message)
+            case Reach(trouble):
+                REACH_CHANGED.emit(ReachChanged(trouble))
 
     def _note_renewed(self, leases: Sequence[Lease], sent_at: float) -> None:
         held = [self._held[lease] for lease in leases if lease in self._held]

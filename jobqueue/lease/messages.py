@@ -83,6 +83,13 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """Whether beats arrive where the leases live; ``trouble`` says why not, empty: they do."""
+
+    trouble: str
+
+
+@dataclass(frozen=True, slots=True)
 class Renewed:
     """The database renewed these by a statement sent at ``sent_at``."""
 
@@ -150,6 +157,7 @@ Message = (
     | Reconcile
     | Disown
     | Registered
+    | Reach
     | Renewed
     | Lost
     | Cancel
@@ -170,6 +178,7 @@ _KINDS: dict[str, type[Message]] = {
         Reconcile,
         Disown,
         Registered,
+        Reach,
         Renewed,
         Lost,
         Cancel,

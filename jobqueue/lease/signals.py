@@ -42,6 +42,13 @@ class TakeoverSkipped:
     error: Exception
 
 
+@dataclass(frozen=True, slots=True)
+class ReachChanged:
+    """Beats of this worker no longer arrive, for this reason; empty: they arrive again."""
+
+    trouble: str
+
+
 LEASES_ACQUIRED: Signal[LeaseCount] = Signal("leases_acquired")
 LEASES_RENEWED: Signal[LeaseCount] = Signal("leases_renewed")
 LEASES_EXPIRED: Signal[LeaseCount] = Signal("leases_expired")
@@ -54,3 +61,4 @@ QUEUES_MISSING: Signal[frozenset[str]] = Signal("queues_missing")
 """Of the queues that a worker is to serve, those that do not exist (any more)."""
 SETTLE_REFUSED: Signal[SettleRefused] = Signal("settle_refused")
 TAKEOVER_SKIPPED: Signal[TakeoverSkipped] = Signal("takeover_skipped")
+REACH_CHANGED: Signal[ReachChanged] = Signal("reach_changed")

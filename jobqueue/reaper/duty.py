@@ -10,12 +10,10 @@ from typing import Self, TypeVar
 
 from jobqueue.runtime.service import Service
 from jobqueue.store.faults import translated
-from jobqueue.store.pool import Connection, Pool
+from jobqueue.store.pool import STATEMENT_TIMEOUT_S, Connection, Pool
 from jobqueue.store.wakeups import notify_queues
 
 T = TypeVar("T")
-
-STATEMENT_TIMEOUT_S = 30.0
 
 
 class Duty(Service):

@@ -11,6 +11,7 @@ from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.queues import cancel_queue_jobs
 from jobqueue.store.signals import tell_moved
 from jobqueue.store.upkeep import (
+    SWEEP_TIMEOUT_S,
     drop_partitions,
     ensure_partitions,
     forget_kept_events,
@@ -26,8 +27,6 @@ from jobqueue.store.workers import mark_offline_workers, prune_worker_names, pru
 _HOUR_S = 3_600.0
 _OFFLINE_KEPT_S = 86_400.0
 _MINUTES_KEPT_S = 7 * 86_400.0
-_SWEEP_TIMEOUT_S = 600.0
-"""Detaching a partition waits for every older transaction; it stops nobody meanwhile."""
 
 
 class WorkerUpkeep(Duty):
@@ -100,7 +99,7 @@ class EventRetention(Duty):
     """
 
     def __init__(self, pool: Pool, *, retention_s: float, interval_s: float = _HOUR_S) -> None:
-        super().__init__("upkeep-events", pool, interval_s=interval_s, timeout_s=_SWEEP_TIMEOUT_S)
+        super().__init__("upkeep-events", pool, interval_s=interval_s, timeout_s=SWEEP_TIMEOUT_S)
         self._retention_s = retention_s
 
     async def act(self) -> None:

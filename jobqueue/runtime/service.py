@@ -183,7 +183,7 @@ class Service:
         return ceiling * random.uniform(1 - _BACKOFF_JITTER, 1)  # noqa: S311 - no secret
 
     def _report(self, error: Exception) -> None:
-        if isinstance(error, Unavailable | DeadlineExceeded):
+        if isinstance(error, Unavailable | DeadlineExceeded | TimeoutError):
             # An outage, or a peer that is slow, is news and no fault of ours: no stack trace.
             _log.warning("cannot work now, trying again", loop=self.name, cause=str(error))
         else:

@@ -34,6 +34,8 @@ FIRST, LAST = -1, 2**63 - 1
 
 _LEGAL = [f"{was or ''}>{became}" for was, became in EVENT_TYPES]
 _LOCK_WAIT_S = 5.0
+_PATIENCE_S = 90.0
+"""For an answer; PostgreSQL itself ends a statement of a check-up sooner, and says so."""
 
 INDEXES = (
     "jobs_pkey",
@@ -81,7 +83,7 @@ class Extent:
 
 async def find_extent(db: Connection, newest: int | None) -> Extent:
     """Return the extent of all jobs, or of the ``newest``."""
-    row = await db.fetchrow(_NEWEST, newest or 0)
+    row = await db.fetchrow(_NEWEST, newest or 0, timeout=_PATIENCE_S)
     assert row is not None, "an aggregate without groups is one row"
     if newest is None or row["after"] is None:
         return Extent(FIRST, row["about"])
@@ -98,7 +100,7 @@ class Page:
 
 async def find_job_page(db: Connection, after: int, size: int) -> Page:
     """Return the page of ``size`` jobs after a job; the last one ends only with LAST."""
-    row = await db.fetchrow(_PAGE, after, size)
+    row = await db.fetchrow(_PAGE, after, size, timeout=_PATIENCE_S)
     if row is None:
         return Page(LAST, 0)
     return Page(row["upto"] if row["jobs"] == size else LAST, row["jobs"])
@@ -117,7 +119,7 @@ async def find_misplaced_jobs(
     db: Connection, after: int, upto: int, limit: int
 ) -> tuple[list[Misplaced], int]:
     """Return the first misplaced jobs of a page, and how many there are."""
-    rows = await db.fetch(_MISPLACED, after, upto, limit)
+    rows = await db.fetch(_MISPLACED, after, upto, limit, timeout=_PATIENCE_S)
     found = [Misplaced(r["job"], r["job_id"], r["places"]) for r in rows]
     return found, rows[0]["total"] if rows else 0
 
@@ -136,7 +138,7 @@ async def find_broken_records(
     """Return what is wrong with the events of a page's jobs, by check; sound ones are not in it."""
     found: dict[str, list[UUID]] = {}
     totals: dict[str, int] = {}
-    for row in await db.fetch(_BROKEN, after, upto, _LEGAL, limit):
+    for row in await db.fetch(_BROKEN, after, upto, _LEGAL, limit, timeout=_PATIENCE_S):
         found.setdefault(row["check"], []).append(row["job_id"])
         totals[row["check"]] = row["total"]
     return {check: Broken(tuple(ids), totals[check]) for check, ids in found.items()}
@@ -155,7 +157,7 @@ async def find_orphan_keys(
     db: Connection, after: tuple[str, str], size: int, limit: int
 ) -> KeyPage:
     """Look at the ``size`` keys after a (tenant, key); ``end`` None: these were the last."""
-    row = await db.fetchrow(_ORPHAN_KEYS, *after, size, limit)
+    row = await db.fetchrow(_ORPHAN_KEYS, *after, size, limit, timeout=_PATIENCE_S)
     assert row is not None, "it selects scalars"
     end = (row["tenant"], row["key"]) if row["keys"] == size else None
     return KeyPage(end, row["keys"], Broken(tuple(row["job_ids"]), row["orphans"]))
@@ -163,7 +165,7 @@ async def find_orphan_keys(
 
 async def find_keyless_jobs(db: Connection, after: int, upto: int, limit: int) -> Broken:
     """Return the jobs of a page whose idempotency key does not name them."""
-    rows = await db.fetch(_KEYLESS, after, upto, limit)
+    rows = await db.fetch(_KEYLESS, after, upto, limit, timeout=_PATIENCE_S)
     return Broken(tuple(r["job_id"] for r in rows), rows[0]["total"] if rows else 0)
 
 
@@ -179,7 +181,7 @@ class WrongFigure:
 
 async def find_wrong_figures(db: Connection) -> list[WrongFigure]:
     """Compare the figures of all queues with a count of all rows."""
-    rows = await db.fetch(_FIGURES)
+    rows = await db.fetch(_FIGURES, timeout=_PATIENCE_S)
     return [WrongFigure(r["queue"], r["status"], r["figure"], r["counted"]) for r in rows]
 
 
@@ -195,7 +197,7 @@ class Overdue:
 async def find_overdue_jobs(db: Connection, seconds: float, limit: int) -> dict[str, Overdue]:
     """Return what is overdue by more than ``seconds``, by kind: leases, scheduled, ttl."""
     found: dict[str, Overdue] = {}
-    for row in await db.fetch(_OVERDUE, seconds, limit):
+    for row in await db.fetch(_OVERDUE, seconds, limit, timeout=_PATIENCE_S):
         before = found.get(row["place"])
         ids = (*(before.job_ids if before else ()), str(row["job_id"]))
         found[row["place"]] = Overdue(ids, row["total"], row["oldest_s"])
@@ -213,7 +215,8 @@ class StaleNumber:
 
 async def find_stale_numbers(db: Connection) -> list[StaleNumber]:
     """Return the sequences that will give out numbers again."""
-    return [StaleNumber(r["name"], r["stands"], r["given"]) for r in await db.fetch(_STALE_NUMBERS)]
+    rows = await db.fetch(_STALE_NUMBERS, timeout=_PATIENCE_S)
+    return [StaleNumber(r["name"], r["stands"], r["given"]) for r in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +235,7 @@ _GUARDS = 3
 
 async def list_event_partitions(db: Connection) -> tuple[datetime, list[Partition]]:
     """Return the time now, and all tables of events by name."""
-    rows = await db.fetch(_PARTITIONS)
+    rows = await db.fetch(_PARTITIONS, timeout=_PATIENCE_S)
     return rows[0]["now"], [
         Partition(
             r["name"], r["starts_at"], r["ends_at"], r["attached"], guarded=r["guards"] == _GUARDS
@@ -243,7 +246,7 @@ async def list_event_partitions(db: Connection) -> tuple[datetime, list[Partitio
 
 async def find_bad_indexes(db: Connection) -> list[tuple[str, str]]:
     """Return (name, fault) of indexes that are not valid or missing."""
-    return [(r["name"], r["fault"]) for r in await db.fetch(_INDEXES, INDEXES)]
+    return [(r["name"], r["fault"]) for r in await db.fetch(_INDEXES, INDEXES, timeout=_PATIENCE_S)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +262,7 @@ class OldTransaction:
 
 async def list_old_transactions(db: Connection, seconds: float) -> tuple[list[OldTransaction], int]:
     """Return those open for more than ``seconds``, and how many sessions we may not look at."""
-    rows = await db.fetch(_TRANSACTIONS, seconds)
+    rows = await db.fetch(_TRANSACTIONS, seconds, timeout=_PATIENCE_S)
     found = [
         OldTransaction(r["pid"], r["role"], r["application"], r["state"], r["age_s"])
         for r in rows
@@ -272,13 +275,16 @@ async def list_prepared_transactions(
     db: Connection, seconds: float
 ) -> list[tuple[str, str, float]]:
     """Return (name, role, age in seconds) of those prepared for more than ``seconds``."""
-    rows = await db.fetch(_PREPARED, seconds)
+    rows = await db.fetch(_PREPARED, seconds, timeout=_PATIENCE_S)
     return [(r["name"], r["role"], r["age_s"]) for r in rows]
 
 
 async def list_clock_skews(db: Connection) -> list[tuple[str, float]]:
     """Return (worker, seconds its clock is ahead of the database's), furthest first."""
-    return [(r["worker_id"], r["clock_skew_ms"] / 1000) for r in await db.fetch(_SKEWS)]
+    return [
+        (r["worker_id"], r["clock_skew_ms"] / 1000)
+        for r in await db.fetch(_SKEWS, timeout=_PATIENCE_S)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +303,8 @@ class CursorLag:
 async def list_cursor_lags(db: Connection) -> list[CursorLag]:
     """Return all consumers of events by name."""
     return [
-        CursorLag(r["name"], r["void"], r["idle"], r["behind_s"]) for r in await db.fetch(_LAGS)
+        CursorLag(r["name"], r["void"], r["idle"], r["behind_s"])
+        for r in await db.fetch(_LAGS, timeout=_PATIENCE_S)
     ]
 
 
@@ -319,7 +326,7 @@ _NO_SETTING = ("version", "standby", "unlogged")
 
 async def list_settings(db: Connection) -> ServerSettings:
     """Return them as this connection sees them."""
-    row = await db.fetchrow(_SETTINGS)
+    row = await db.fetchrow(_SETTINGS, timeout=_PATIENCE_S)
     assert row is not None, "it selects no table"
     values = {name: value for name, value in row.items() if name not in _NO_SETTING}
     return ServerSettings(row["version"], row["standby"], tuple(row["unlogged"]), values)
@@ -327,4 +334,4 @@ async def list_settings(db: Connection) -> ServerSettings:
 
 async def list_unvacuumed(db: Connection) -> Sequence[tuple[str, str]]:
     """Return (setting or table, fault) of what autovacuum does not reach."""
-    return [(r["name"], r["fault"]) for r in await db.fetch(_UNVACUUMED)]
+    return [(r["name"], r["fault"]) for r in await db.fetch(_UNVACUUMED, timeout=_PATIENCE_S)]

@@ -5,6 +5,7 @@ nothing is prepared under a name, nothing is set for a session, nothing is reset
 must have comes from PgBouncer's ``connect_query`` or from the role (docs/operations.md).
 """
 
+import contextlib
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -22,6 +23,13 @@ Connection: TypeAlias = (
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Db: TypeAlias = "Connection | Pool"
 """What store functions take first: a pool, or a connection whose transaction the caller owns."""
+
+STATEMENT_TIMEOUT_S = 30.0
+"""What a statement on a pool may take, unless it says so itself: a database that hangs, or a host
+that is gone without a word, must not keep a connection and its caller for ever."""
+
+_RELEASE_TIMEOUT_S = 5.0
+_RENEWED_AFTER_QUERIES, _CLOSED_WHEN_IDLE_S = 50_000, 300.0
 
 HOT_SETTINGS = {
     # A claim prepared on an empty, vacuumed table gets a generic plan that is a 13 s sequential
@@ -88,14 +96,46 @@ async def create_pool(
 ) -> Pool:
     """Open a pool of at most ``size`` connections, one of them at once.
 
-    Raises Unavailable when the first cannot be had, FailedPrecondition as ``connect`` does.
+    A statement may take 30 s unless its call says otherwise. Raises Unavailable when the first
+    connection cannot be had, FailedPrecondition as ``connect`` does.
     """
     options = _options(connect_timeout_s, application_name, pgbouncer=pgbouncer)
     options["init"] = partial(_begin, timeout_s=connect_timeout_s, pgbouncer=pgbouncer)
     if pgbouncer:
         options["reset"] = _leave_as_it_is
     with translated():
-        return await asyncpg.create_pool(dsn, min_size=1, max_size=size, **options)
+        pool = await _Pool(
+            dsn,
+            min_size=0,  # a loop of the library's own would keep up more, and log each failure
+            max_size=size,
+            max_queries=_RENEWED_AFTER_QUERIES,
+            max_inactive_connection_lifetime=_CLOSED_WHEN_IDLE_S,
+            loop=None,
+            connection_class=asyncpg.Connection,
+            record_class=asyncpg.Record,
+            command_timeout=STATEMENT_TIMEOUT_S,
+            **options,
+        )
+        async with pool.acquire():  # the first one; where it fails there is nothing to close
+            return pool
+
+
+class _Pool(asyncpg.Pool):
+    """Takes every connection back within 5 s.
+
+    A statement that is given up is cancelled on a second connection. Where that one is not
+    answered either, the library waits for ever, through any timeout of the caller.
+    """
+
+    async def release(
+        self,
+        connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - the library's interface
+    ) -> None:
+        """Cut what cannot be taken back in time."""
+        with contextlib.suppress(TimeoutError):
+            await super().release(connection, timeout=timeout or _RELEASE_TIMEOUT_S)
 
 
 async def _begin(connection: Connection, *, timeout_s: float, pgbouncer: bool) -> None:

@@ -24,6 +24,11 @@ _PRUNE_MINUTES = statement("prune_minutes")
 _FORGET_REMOVED = statement("forget_removed_jobs")
 
 
+SWEEP_TIMEOUT_S = 600.0
+"""What one step of the upkeep of events may take: it reads whole partitions, and detaching one
+waits for every older transaction. It stops nobody meanwhile."""
+
+
 @dataclass(frozen=True, slots=True)
 class PromotedQueue:
     """How many jobs of a queue became ready; of these ``failed`` were FAILED before."""
@@ -83,7 +88,7 @@ async def prune_jobs(db: Db, *, after: int, retention_s: float, limit: int) -> P
 
 async def ensure_partitions(db: Db, weeks_ahead: int = 3) -> int:
     """Make this week's partition of events and the next ones; return how many were new."""
-    created: int = await db.fetchval(_ENSURE_PARTITIONS, weeks_ahead)
+    created: int = await db.fetchval(_ENSURE_PARTITIONS, weeks_ahead, timeout=SWEEP_TIMEOUT_S)
     return created
 
 
@@ -105,7 +110,7 @@ async def lock_event_upkeep(db: Db) -> bool:
 
 async def seal_partitions(db: Db) -> int:
     """Index the partitions that take no more rows; return how many."""
-    sealed: int = await db.fetchval(_SEAL_PARTITIONS)
+    sealed: int = await db.fetchval(_SEAL_PARTITIONS, timeout=SWEEP_TIMEOUT_S)
     return sealed
 
 
@@ -119,11 +124,11 @@ async def drop_partitions(connection: Connection, retention_s: float) -> list[st
     found = await connection.fetch(_OLD_PARTITIONS, retention_s)
     for row in found:
         if row["attached"]:
-            await connection.fetchval(_KEEP_EVENTS, row["name"])
-            await connection.execute(row["detach"])
+            await connection.fetchval(_KEEP_EVENTS, row["name"], timeout=SWEEP_TIMEOUT_S)
+            await connection.execute(row["detach"], timeout=SWEEP_TIMEOUT_S)
         async with connection.transaction():
-            await connection.fetchval(_KEEP_EVENTS, row["name"])
-            await connection.execute(row["drop"])
+            await connection.fetchval(_KEEP_EVENTS, row["name"], timeout=SWEEP_TIMEOUT_S)
+            await connection.execute(row["drop"], timeout=SWEEP_TIMEOUT_S)
     return [row["name"] for row in found]
 
 
@@ -132,7 +137,7 @@ async def forget_kept_events(db: Db, page_jobs: int = 10_000) -> int:
     forgotten = 0
     after: int | None = 0
     while after is not None:
-        row = await db.fetchrow(_FORGET_KEPT, after, page_jobs)
+        row = await db.fetchrow(_FORGET_KEPT, after, page_jobs, timeout=SWEEP_TIMEOUT_S)
         assert row is not None, "the function returns one row"
         forgotten, after = forgotten + row["forgotten"], row["upto"]
     return forgotten
@@ -151,9 +156,9 @@ async def roll_stats(connection: Connection) -> int | None:
 
 async def prune_minutes(db: Db, age_s: float) -> int:
     """Forget per-minute figures older than ``age_s`` seconds; return how many."""
-    return len(await db.fetch(_PRUNE_MINUTES, age_s))
+    return len(await db.fetch(_PRUNE_MINUTES, age_s, timeout=SWEEP_TIMEOUT_S))
 
 
 async def forget_removed_jobs(db: Db) -> int:
     """Forget removed jobs whose last event every consumer has passed; return how many."""
-    return len(await db.fetch(_FORGET_REMOVED))
+    return len(await db.fetch(_FORGET_REMOVED, timeout=SWEEP_TIMEOUT_S))

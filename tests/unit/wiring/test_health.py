@@ -1,12 +1,15 @@
-"""Which loops count as stuck: one that hangs does, one that fails and tries again does not."""
+"""What probes tell: which loops count as stuck, and what makes a program unready."""
 
 import asyncio
 
 from jobqueue.errors import Unavailable
+from jobqueue.lease.signals import REACH_CHANGED, ReachChanged
 from jobqueue.runtime.clock import ManualClock
 from jobqueue.runtime.service import STALE_BOUNDS, Service
 from jobqueue.wiring.health import stuck
 from jobqueue.wiring.server_health import Readiness
+from jobqueue.wiring.worker_health import WorkerHealth
+from jobqueue.worker.signals import PHASE_ENTERED, PhaseEntered
 from tests.support.waiting import eventually
 
 BOUND_S = 10.0
@@ -78,3 +81,13 @@ async def test_readiness_tells_the_cause_and_then_that_it_is_gone() -> None:
     missing.clear()
     await readiness.turn()
     assert readiness.cause == ""
+
+
+def test_a_worker_is_ready_while_its_beats_arrive() -> None:
+    health = WorkerHealth()
+    health.listen()
+    PHASE_ENTERED.emit(PhaseEntered("ready"))
+    REACH_CHANGED.emit(ReachChanged("the database cannot be reached"))
+    assert health.look().unready == {"heartbeat": "the database cannot be reached"}
+    REACH_CHANGED.emit(ReachChanged(""))
+    assert health.look().unready == {}

@@ -1,0 +1,189 @@
+"""What turns a probe of a real program red, and what must not (R-7.4)."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from jobqueue.embedded.server import EmbeddedPostgres
+from jobqueue.store.pool import create_pool
+from tests.support.frozen import frozen
+from tests.support.probes import OK, UNAVAILABLE, becomes, probe
+from tests.support.programs import (
+    HANDLERS,
+    Program,
+    RemoteWorkerProgram,
+    ServerProgram,
+    WorkerProgram,
+    environment,
+    run_ctl,
+)
+from tests.support.store import add_queue, submit
+from tests.support.waiting import eventually
+
+NOBODY = "127.0.0.1:1"
+FOR_EVER = ("--type", "shell", "--payload", '{"command": "exec sleep 3600"}')
+STUCK_CALLS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE $1
+"""
+DROP_TOMORROW = """
+    DO $$ BEGIN EXECUTE 'DROP TABLE jobqueue.job_events_' || to_char(date_trunc('week',
+        (now() AT TIME ZONE 'UTC') + interval '1 day'), 'IYYY"w"IW'); END $$
+"""
+
+
+class Wedged(Program):
+    """A program with a loop that never ends a turn."""
+
+    def __init__(self, kind: str, dsn: str, folder: Path) -> None:
+        flags = ["--grpc-port", "0"] if kind == "server" else ["--handlers", HANDLERS]
+        argv = [sys.executable, "-m", "tests.support.wedged_program", kind, *flags]
+        super().__init__(argv, folder, environment(db_url=dsn, health_port=0))
+
+
+@pytest_asyncio.fixture
+async def postgres(tmp_path: Path) -> AsyncIterator[EmbeddedPostgres]:
+    running = EmbeddedPostgres(tmp_path / "pg", durable=False)
+    await asyncio.to_thread(running.start)
+    yield running
+    await asyncio.to_thread(running.stop)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "logs"
+    made.mkdir()
+    return made
+
+
+async def test_a_database_that_hangs_makes_all_unready_and_none_dead(
+    postgres: EmbeddedPostgres, folder: Path
+) -> None:
+    beats = {"worker_heartbeat_interval_s": 1, "lease_duration_s": 6, "lease_renew_interval_s": 2}
+    server = ServerProgram(postgres.dsn, folder, **beats)
+    programs: list[Program] = [server]
+    try:
+        await asyncio.to_thread(server.ready)
+        full = WorkerProgram(postgres.dsn, folder, "--concurrency", "1", **beats)
+        remote = RemoteWorkerProgram(server.address, folder, "--queues", "other")
+        programs += [full, remote]
+        for worker in (full, remote):
+            await asyncio.to_thread(worker.ready)
+        run_ctl(server.address, "job", "submit", "--queue", "default", *FOR_EVER)
+
+        async def busy() -> bool:
+            return any(line["message"] == "attempt begun" for line in full.lines())
+
+        await eventually(busy, within_s=30, what="a worker without a free slot")
+        with frozen(postgres):
+            failing = {
+                program: (await becomes(program, "/readyz", UNAVAILABLE))["failing"]
+                for program in programs
+            }
+            for program in programs:
+                assert await asyncio.to_thread(probe, program, "/healthz") == (OK, {"status": "ok"})
+        assert failing[server] == {"database": "no answer in 5 s"}
+        assert list(failing[full]) == ["heartbeat"], "it claims nothing, and hears of it yet"
+        assert list(failing[remote]) == ["heartbeat"]
+        for program in programs:
+            await becomes(program, "/readyz", OK)
+    finally:
+        for program in programs:
+            program.kill()
+
+
+async def test_a_statement_that_is_given_up_ends_also_on_a_database_that_hangs(
+    postgres: EmbeddedPostgres,
+) -> None:
+    pool = await create_pool(postgres.dsn, size=1)
+    with frozen(postgres):
+        async with asyncio.timeout(40):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.2):
+                    await pool.fetchval("SELECT 1")
+    assert await pool.fetchval("SELECT 1") == 1, "the only connection is free again"
+    await pool.close()
+
+
+@pytest.mark.parametrize("kind", ["server", "worker"])
+async def test_a_loop_that_hangs_turns_healthz_of_its_program_red(
+    kind: str, database: str, tmp_path: Path
+) -> None:
+    program = Wedged(kind, database, tmp_path)
+    try:
+        await asyncio.to_thread(program.ready)
+        body = await becomes(program, "/healthz", UNAVAILABLE)
+        assert list(body["failing"]) == ["wedged"]
+        assert body["failing"]["wedged"].startswith("no progress for ")
+        assert await becomes(program, "/readyz", OK) == {"status": "ok"}
+    finally:
+        program.kill()
+
+
+async def test_a_server_without_redis_and_kafka_is_ready_and_says_what_it_lacks(
+    database: str, conn: asyncpg.Connection, tmp_path: Path
+) -> None:
+    server = ServerProgram(database, tmp_path, redis_addr=NOBODY, kafka_brokers=NOBODY)
+    try:
+        await asyncio.to_thread(server.ready)
+        await add_queue(conn)
+        await submit(conn)
+
+        async def degraded() -> bool:
+            status, body = await asyncio.to_thread(probe, server, "/readyz")
+            assert status == OK, body
+            return set(body.get("degraded", ())) == {"redis", "kafka"}
+
+        await eventually(degraded, within_s=60, what="redis and kafka under degraded")
+        assert await asyncio.to_thread(probe, server, "/healthz") == (OK, {"status": "ok"})
+    finally:
+        server.kill()
+
+
+async def test_a_server_without_a_partition_for_tomorrow_is_unready(
+    database: str, conn: asyncpg.Connection, tmp_path: Path
+) -> None:
+    server = ServerProgram(database, tmp_path)
+    try:
+        await asyncio.to_thread(server.ready)
+        await becomes(server, "/readyz", OK)
+        await conn.execute(DROP_TOMORROW)
+        body = await becomes(server, "/readyz", UNAVAILABLE)
+        assert body["failing"] == {"database": "events soon have no partition"}
+        assert await asyncio.to_thread(probe, server, "/healthz") == (OK, {"status": "ok"})
+    finally:
+        server.kill()
+
+
+async def test_a_server_that_drains_is_unready_and_alive_until_its_last_call_is_answered(
+    database: str, conn: asyncpg.Connection, tmp_path: Path
+) -> None:
+    server = ServerProgram(database, tmp_path)
+    try:
+        await asyncio.to_thread(server.ready)
+        await becomes(server, "/readyz", OK)
+        async with conn.transaction():
+            await conn.execute("LOCK TABLE jobqueue.queues IN ACCESS EXCLUSIVE MODE")
+            calling = asyncio.create_task(
+                asyncio.to_thread(run_ctl, server.address, "queue", "list", "--timeout", "60")
+            )
+
+            async def under_way() -> bool:
+                return bool(await conn.fetchval(STUCK_CALLS, "%FROM jobqueue.queues%"))
+
+            await eventually(under_way, within_s=30, what="a call that waits for a lock")
+            server.send(signal.SIGTERM)
+            body = await becomes(server, "/readyz", UNAVAILABLE)
+            assert body["failing"] == {"server": "draining"}
+            assert await asyncio.to_thread(probe, server, "/healthz") == (OK, {"status": "ok"})
+            assert not calling.done()
+        assert (await calling).returncode == 0
+        assert await asyncio.to_thread(server.ended) == 0
+    finally:
+        server.kill()
