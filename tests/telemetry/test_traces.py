@@ -13,7 +13,7 @@ from jobqueue.client import Client, Job, JobSpec, JobStatus
 from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as jobs_pb
 from jobqueue.v1 import job_service_pb2_grpc as jobs_grpc
-from tests.process.test_health import probe
+from tests.support.probes import probe
 from tests.support.programs import Program, ServerProgram
 from tests.support.waiting import eventually_sync
 from tests.telemetry.conftest import Programs, Traced
