@@ -89,7 +89,10 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> tupl
 )
 @click.option("--config", type=FILE, help="YAML file of settings.")
 @connection_options
-@click.option("--worker-id", help="Unique name.  [default: host, process id, random suffix]")
+@click.option(
+    "--worker-id",
+    help="Name no other running worker has.  [default: host, process id, random suffix]",
+)
 @click.option(
     "--concurrency",
     type=click.IntRange(1, MAX_CONCURRENCY),

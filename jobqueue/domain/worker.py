@@ -14,11 +14,15 @@ class WorkerStatus(StrEnum):
 
 
 class WorkerCommand(StrEnum):
-    """What an operator asked for; the worker hears it with its next beat."""
+    """What is asked of a worker; it hears it with its next beat.
+
+    All but YIELD come from operators.
+    """
 
     NONE = "NONE"
     DRAIN = "DRAIN"
     SHUTDOWN = "SHUTDOWN"
+    YIELD = "YIELD"  # another process has registered under its id
 
 
 @dataclass(frozen=True, slots=True)

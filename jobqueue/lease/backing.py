@@ -34,7 +34,14 @@ class Backing(Protocol):
 class DatabaseBacking:
     """A keeper's own connection to PostgreSQL."""
 
-    def __init__(self, dsn: str, settings: LeaseSettings, on_reconnect: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        settings: LeaseSettings,
+        facts: WorkerFacts,
+        on_reconnect: Callable[[], None],
+    ) -> None:
+        self._facts = facts
         self._lease_s = settings.lease_s
         self.hot = HotConnection(
             dsn,
@@ -52,7 +59,9 @@ class DatabaseBacking:
     async def beat(self, worker: int, *, draining: bool) -> WorkerCommand | None:
         """Say that the worker lives; return what is asked of it, None when its row is gone."""
         return await self.hot.run(
-            lambda c: workers.beat_worker(c, worker, draining=draining, clock_s=time.time())
+            lambda c: workers.beat_worker(
+                c, worker, draining=draining, clock_s=time.time(), facts=self._facts
+            )
         )
 
     async def renew(self, worker: int, leases: Sequence[Lease]) -> Sequence[Renewal]:

@@ -51,6 +51,7 @@ class DirectLeases(Holder):
         self._claimer = Claimer(queues, ProbePlan(frozenset(types)), settings.lease_s)
         self._listener: Listener | None = None
         self._worker = 0
+        self._facts: WorkerFacts | None = None
         self._flights: set[float] = set()
 
     async def open(self, facts: WorkerFacts) -> None:
@@ -58,6 +59,7 @@ class DirectLeases(Holder):
 
         Raises Unavailable when the worker is not registered within 30 s.
         """
+        self._facts = facts
         keeper = Keeper(KEEPER, self._dsn, self._settings, facts, self)
         self._worker = await self._keep(keeper, self._settings.lease_s)
         if not self._settings.pgbouncer:
@@ -84,7 +86,7 @@ class DirectLeases(Holder):
         if self._listener is not None:
             await self._listener.stop()
         with contextlib.suppress(*TRANSIENT):  # shown as OFFLINE, and pruned in time
-            await self._hot.run(lambda c: deregister_worker(c, self._worker))
+            await self._hot.run(lambda c: deregister_worker(c, self._worker, self._facts))
         await self._hot.close()
 
     def disowned(self, leases: Sequence[Lease]) -> Sequence[Lease]:

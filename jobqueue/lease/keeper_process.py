@@ -13,7 +13,7 @@ class DatabaseKeeper(KeeperProcess):
     """Renews by statements of its own, and hands back leases whose claim was cut off."""
 
     def __init__(self, begin: Begin, pipe: Pipe, parent: int) -> None:
-        backing = DatabaseBacking(begin.source, begin.settings, self._reconcile_soon)
+        backing = DatabaseBacking(begin.source, begin.settings, begin.facts, self._reconcile_soon)
         super().__init__(begin, pipe, parent, backing)
         self._reconciler = Reconciler(backing.hot, self.book, self.presence, pipe.tell)
         self._handing_back: set[asyncio.Task[None]] = set()

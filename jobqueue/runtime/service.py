@@ -43,6 +43,9 @@ class TurnEnded:
 
 TURN_ENDED: Signal[TurnEnded] = Signal("turn_ended")
 
+_outages = Quiet()
+"""An outage stops all loops of a process at once; the first to meet it tells of it for all."""
+
 STALE_BOUNDS = 3
 """A loop without progress for this many of its bounds is stuck (R-7.4)."""
 
@@ -175,15 +178,17 @@ class Service:
     def _failed(self, begun: float, error: Exception) -> float:
         self.failures += 1
         self.failures_total += 1
-        if self._quiet.admits(f"{type(error).__name__}: {error}"):
-            self._report(error)
+        outage = isinstance(error, Unavailable | DeadlineExceeded | TimeoutError)
+        quiet = _outages if outage else self._quiet
+        if quiet.admits(f"{type(error).__name__}: {error}"):
+            self._report(error, outage=outage)
         TURN_ENDED.emit(TurnEnded(self.name, self._clock.monotonic() - begun, error))
         # The exponent is clamped: a long outage must not overflow.
         ceiling = min(FIRST_BACKOFF_S * 2.0 ** min(self.failures - 1, 16), LAST_BACKOFF_S)
         return ceiling * random.uniform(1 - _BACKOFF_JITTER, 1)  # noqa: S311 - no secret
 
-    def _report(self, error: Exception) -> None:
-        if isinstance(error, Unavailable | DeadlineExceeded | TimeoutError):
+    def _report(self, error: Exception, *, outage: bool) -> None:
+        if outage:
             # An outage, or a peer that is slow, is news and no fault of ours: no stack trace.
             _log.warning("cannot work now, trying again", loop=self.name, cause=str(error))
         else:

@@ -69,19 +69,29 @@ async def get_session_key(db: Db) -> bytes:
 
 
 async def beat_worker(
-    db: Db, worker: int, *, draining: bool = False, clock_s: float | None = None
+    db: Db,
+    worker: int,
+    *,
+    draining: bool = False,
+    clock_s: float | None = None,
+    facts: WorkerFacts | None = None,
 ) -> WorkerCommand | None:
     """Say that the worker lives; return what is asked of it, None when its row is gone.
 
     ``clock_s`` is the worker's own time, seconds since 1970: the database notes how far it is off.
+    By ``facts`` a worker finds out that another process has registered under its id.
     """
-    command = await db.fetchval(_BEAT, worker, draining, clock_s)
+    command = await db.fetchval(_BEAT, worker, draining, clock_s, *_process(facts))
     return WorkerCommand(command) if command else None
 
 
-async def deregister_worker(db: Db, worker: int) -> None:
-    """Remove a worker that ended."""
-    await db.execute(_DEREGISTER, worker)
+async def deregister_worker(db: Db, worker: int, facts: WorkerFacts | None = None) -> None:
+    """Remove a worker that ended; with ``facts`` only if it registered last under its id."""
+    await db.execute(_DEREGISTER, worker, *_process(facts))
+
+
+def _process(facts: WorkerFacts | None) -> tuple[str | None, int | None]:
+    return (facts.hostname, facts.pid) if facts else (None, None)
 
 
 async def list_workers(db: Db) -> list[Worker]:

@@ -24,6 +24,7 @@ from jobqueue.worker.signals import (
 )
 
 _KIND_LENGTH = 80
+_TROUBLES = frozenset({"unfit", "replaced"})
 
 
 class WorkerLog:
@@ -70,7 +71,9 @@ class WorkerLog:
         self._log.warning("a handler process ended by itself", pid=news.pid, how=news.how)
 
     def _phase(self, news: PhaseEntered) -> None:
-        self._log.info(news.phase, **({"detail": news.detail} if news.detail else {}))
+        log = self._log.bind(**({"detail": news.detail} if news.detail else {}))
+        write = log.error if news.phase in _TROUBLES else log.info
+        write(news.phase)
 
     def _process_ended(self, news: ProcessEnded) -> None:
         again = {"again_in_s": news.again_in_s} if news.again_in_s is not None else {}

@@ -65,7 +65,7 @@ class ProcessEnded:
 
 @dataclass(frozen=True, slots=True)
 class PhaseEntered:
-    """The worker as a whole went on: ready, draining, stopping, unfit, stopped."""
+    """The worker as a whole went on: ready, draining, stopping, unfit, replaced, stopped."""
 
     phase: str
     detail: str = ""

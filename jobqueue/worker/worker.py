@@ -25,7 +25,8 @@ from jobqueue.worker.signals import PHASE_ENTERED, PhaseEntered
 from jobqueue.worker.waiting import any_set
 
 EXIT_DONE, EXIT_HURRIED, EXIT_UNFIT = 0, 1, 3
-"""0: nothing left behind. 1: ended in a hurry or not cleanly. 3: a handler could not be ended."""
+"""0: nothing left behind. 1: ended in a hurry, not cleanly, or for another process of the same id.
+3: a handler could not be ended."""
 
 _SETTLE_LIMIT_S = 10.0
 _HURRY_LIMIT_S = 3.0
@@ -75,6 +76,7 @@ class Worker:
         self._claiming = Claiming(leases, self._executor, registry, room)
         self._hints = Hints(leases, self._claiming)
         self._asked = ShutdownSignals()
+        self._yielded = False
 
     @property
     def worker_id(self) -> str:
@@ -172,7 +174,8 @@ class Worker:
         if self._unfit.is_set():
             code = EXIT_UNFIT
         else:
-            code = EXIT_DONE if clean and not self._asked.hurry.is_set() else EXIT_HURRIED
+            fine = clean and not self._asked.hurry.is_set() and not self._yielded
+            code = EXIT_DONE if fine else EXIT_HURRIED
         self._tell("stopped", f"exit code {code}")
         return code
 
@@ -187,8 +190,16 @@ class Worker:
                 self._asked.drain.set()
             case CommandReceived(WorkerCommand.SHUTDOWN):
                 self._asked.shutdown.set()
+            case CommandReceived(WorkerCommand.YIELD):
+                self._yield()
             case CommandReceived():
                 pass
+
+    def _yield(self) -> None:
+        """End: of two processes under one id, each would hand back what the other runs."""
+        self._yielded = True
+        self._tell("replaced", "another process has registered under this worker id")
+        self._asked.shutdown.set()
 
     def _become_unfit(self, stuck: LeasedJob) -> None:
         """Take no more jobs: this process must end so that its stuck handler ends with it."""

@@ -1,8 +1,10 @@
 """Probes of the two programs, asked as an orchestrator asks them (R-7.4)."""
 
 import asyncio
+import math
 import signal
 import socket
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +13,12 @@ import pytest
 import pytest_asyncio
 
 from jobqueue.embedded.server import EmbeddedPostgres
+from jobqueue.runtime.service import FIRST_BACKOFF_S, LAST_BACKOFF_S
 from tests.support.probes import OK, UNAVAILABLE, becomes, probe
-from tests.support.programs import ServerProgram, WorkerProgram
+from tests.support.programs import ServerProgram, WorkerProgram, run_ctl
 from tests.support.waiting import eventually
+
+FAILURES_TO_THE_LONGEST = 1 + math.ceil(math.log2(LAST_BACKOFF_S / FIRST_BACKOFF_S))
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,22 @@ async def product(tmp_path: Path) -> AsyncIterator[Product]:
         await asyncio.to_thread(postgres.stop)
 
 
+async def backs_off(worker: WorkerProgram) -> None:
+    """Wait until a worker has failed so often that its waits grow no more."""
+
+    async def look() -> bool:
+        _, body = await asyncio.to_thread(probe, worker, "/readyz")
+        return int(body["failing"].get("claim", "0").partition(" ")[0]) >= FAILURES_TO_THE_LONGEST
+
+    await eventually(look, within_s=60, what="the longest backoff")
+
+
 async def test_an_outage_of_the_database_makes_both_unready_and_neither_dead(
     product: Product,
 ) -> None:
     programs = (product.server, product.worker)
+    due_in_it = ("--queue", "default", "--type", "echo", "--payload", "", "--delay", "3")
+    job_id = run_ctl(product.server.address, "job", "submit", *due_in_it).stdout.decode().strip()
     for program in programs:
         assert await becomes(program, "/readyz", OK) == {"status": "ok"}
     await asyncio.to_thread(product.postgres.stop)
@@ -55,7 +72,12 @@ async def test_an_outage_of_the_database_makes_both_unready_and_neither_dead(
         body = await becomes(program, "/readyz", UNAVAILABLE)
         assert body["failing"].keys() <= missing[program]
         assert await asyncio.to_thread(probe, program, "/healthz") == (OK, {"status": "ok"})
+    await backs_off(product.worker)
     await asyncio.to_thread(product.postgres.start)
+    back = time.monotonic()
+    ended = await asyncio.to_thread(run_ctl, product.server.address, "job", "watch", job_id)
+    print(f"done {time.monotonic() - back:.2f} s after the database was back")  # noqa: T201 - told
+    assert ended.returncode == 0, ended.stderr
     for program in programs:
         await becomes(program, "/readyz", OK)
 

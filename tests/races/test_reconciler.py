@@ -17,7 +17,7 @@ from tests.support.workers import facts
 
 @pytest_asyncio.fixture
 async def backing(database: str) -> AsyncIterator[DatabaseBacking]:
-    opened = DatabaseBacking(database, QUICK, lambda: None)
+    opened = DatabaseBacking(database, QUICK, facts(), lambda: None)
     yield opened
     await opened.close()
 

@@ -134,3 +134,18 @@ async def test_a_name_is_forgotten_when_nothing_can_mention_it(db: Connection) -
     assert await prune_worker_names(db, 60.0) == 1
     names = await db.fetch("SELECT worker_id FROM jobqueue.worker_names ORDER BY 1")
     assert [row["worker_id"] for row in names] == [registered, holding]
+
+
+async def test_a_process_that_was_replaced_is_told_to_yield_and_removes_nobody(
+    db: Connection,
+) -> None:
+    old, new = facts(pid=1), facts(pid=2)
+    number = await register_worker(db, old)
+    assert await beat_worker(db, number, facts=old) is WorkerCommand.NONE
+    await register_worker(db, new)
+    assert await beat_worker(db, number, draining=True, facts=old) is WorkerCommand.YIELD
+    assert (await one(db)).status is WorkerStatus.ACTIVE
+    await deregister_worker(db, number, old)
+    assert await beat_worker(db, number, facts=new) is WorkerCommand.NONE
+    await deregister_worker(db, number, new)
+    assert await beat_worker(db, number, facts=new) is None
