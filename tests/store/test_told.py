@@ -189,7 +189,7 @@ async def test_a_claim_that_was_cut_off_is_told_when_it_is_handed_back(
     await submitter.submit_many([spec()] * 2)
     lost = [job.lease for job in (*await claim(db), *await claim(db, running=False))]
     await db.execute("UPDATE jobqueue.leases SET claimed_at = claimed_at - interval '1 min'")
-    backing = DatabaseBacking(database, QUICK, lambda: None)
+    backing = DatabaseBacking(database, QUICK, facts(), lambda: None)
     presence = Presence(
         backing, facts(), lambda message: None, interval_s=60.0, worker=WORKER, draining=False
     )
