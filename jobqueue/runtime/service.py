@@ -10,7 +10,7 @@ import asyncio
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from jobqueue.errors import DeadlineExceeded, Unavailable
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
@@ -49,12 +49,14 @@ _outages = Quiet()
 STALE_BOUNDS = 3
 """A loop without progress for this many of its bounds is stuck (R-7.4)."""
 
-_running: WeakSet["Service"] = WeakSet()
+_running: WeakValueDictionary[int, "Service"] = WeakValueDictionary()
 
 
 def running_services() -> list["Service"]:
     """Return every loop of this process that runs now, by name: none can be forgotten."""
-    return sorted(_running, key=lambda service: service.name)
+    # A copy in one step: metrics ask from another thread.
+    found = [reference() for reference in _running.valuerefs()]
+    return sorted(filter(None, found), key=lambda service: service.name)
 
 
 class Service:
@@ -119,7 +121,7 @@ class Service:
         self._stopping.clear()
         self.last_progress = self._clock.monotonic()
         self._task = asyncio.create_task(self._run(), name=self.name)
-        _running.add(self)
+        _running[id(self)] = self
 
     async def stop(self, grace_s: float = STOP_GRACE_S) -> None:
         """Let the current turn finish within ``grace_s``, else cancel it; then tear down.
@@ -130,7 +132,7 @@ class Service:
         task, self._task = self._task, None
         if task is None:
             return
-        _running.discard(self)
+        _running.pop(id(self), None)
         self._stopping.set()
         self._woken.set()
         deadline = asyncio.get_running_loop().time() + grace_s

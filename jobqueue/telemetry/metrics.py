@@ -5,13 +5,18 @@ Made once for a process, before its parts: what they signal from then on is coun
 
 from collections.abc import Callable, Iterable
 
-from prometheus_client.exposition import choose_encoder
+from prometheus_client import exposition
+from prometheus_client.openmetrics import exposition as open_metrics
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from jobqueue.runtime.version import commit, version
 from jobqueue.telemetry.metrics_process import ConcurrencyMetrics, ProcessMetrics
 from jobqueue.telemetry.metrics_queries import QueryMetrics
 from jobqueue.telemetry.metrics_queues import QueueMetrics
+
+_OPEN_METRICS = "application/openmetrics-text"
+_OPEN_METRICS_TYPE = f"{_OPEN_METRICS}; version=1.0.0; charset=utf-8"
+_TEXT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
@@ -34,8 +39,10 @@ class Metrics:
 
         May be called in any thread.
         """
-        encode, content_type = choose_encoder(accept)
-        return encode(self._registry), content_type
+        if _OPEN_METRICS in accept:
+            page = open_metrics.generate_latest(self._registry)  # type: ignore[no-untyped-call]
+            return page, _OPEN_METRICS_TYPE
+        return exposition.generate_latest(self._registry), _TEXT_TYPE
 
     def show(self, collector: Collector) -> None:
         """Have these on the page too."""

@@ -186,6 +186,13 @@ def test_the_format_follows_what_is_asked_for() -> None:
     assert text.endswith(b"# EOF\n")
 
 
+@pytest.mark.parametrize("accept", ["", "*/*", "text/plain;version=x.y", ",;=", f"{OPEN_METRICS}x"])
+def test_whatever_is_asked_for_there_is_a_page(accept: str) -> None:
+    text, kind = server().page(accept)
+    assert b"jq_build_info" in text
+    assert "version=" in kind
+
+
 def test_locks_are_shown_by_who_holds_them() -> None:
     metrics = server()
     LOCK_CHANGED.emit(LockChanged("reaper", LockState.HELD))
