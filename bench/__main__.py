@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -63,9 +63,8 @@ def main(**given: Any) -> None:
 
     Writes FORM.json, FORM.md and plots. Environments of peers are made once, below .bench/.
     """
-    form = FORMS[given["form"]]
     order = Order(
-        form=replace(form, runs=given["runs"] or form.runs),
+        form=FORMS[given["form"]].repeated(given["runs"]),
         workloads=tuple(w for w in WORKLOADS if w.name in (given["only"] or _NAMES)),
         peers=frozenset(() if given["no_peers"] else given["peer"] or _PEERS),
         out=given["out"],

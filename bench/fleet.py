@@ -11,7 +11,7 @@ from jobqueue.domain.limits import Limits
 from jobqueue.store.pool import create_pool
 from jobqueue.submission.submitter import Submitter
 
-_START_S = 300.0
+_START_S = 600.0
 _ACTIVE = "SELECT count(*) FROM jobqueue.workers WHERE status = 'ACTIVE'"
 
 

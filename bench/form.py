@@ -1,6 +1,6 @@
 """How big everything is: the short form for every day, the full one for figures to rely on."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,10 @@ class Form:
     relay_jobs: int
     memory_jobs: int
     memory_s: float
+
+    def repeated(self, runs: int | None) -> "Form":
+        """Return the form with every cell run so often; None: as it is."""
+        return self if runs is None else replace(self, runs=runs, side_runs=runs, slow_runs=runs)
 
 
 SHORT = Form(
@@ -86,7 +90,7 @@ FULL = Form(
     drain_processes=(1, 2),
     batch_submit_jobs=300_000,
     single_submit_s=15.0,
-    pickup_jobs=1_000,
+    pickup_jobs=400,
     idle_s=30.0,
     claim_rows=10_000_000,
     claim_ready=1_000_000,

@@ -39,6 +39,7 @@ class Ours:
     keeps: str = "job, outcome, 4 events"
     probes: Probes = _PROBES
     slow: bool = False
+    volatile: tuple[str, ...] = ()
 
     @property
     def tuning(self) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import asyncpg
 
 from bench.cluster import Cluster, connected
+from bench.errors import BenchError
 from bench.form import Form
 from bench.measure import Meter
 from bench.processes import Launch, Program
@@ -17,6 +18,7 @@ from bench.systems import System
 Fill = Callable[[asyncpg.Connection], Awaitable[None]]
 
 BATCH_JOBS = 1000
+_UNLOGGED = "SELECT relname FROM pg_class WHERE relkind = 'r' AND relpersistence = 'u'"
 SUBMIT_CALLERS = 4
 
 
@@ -108,6 +110,7 @@ class Stage:
         dsn = await self.cluster.create(await self.empty(system) if jobs else "template1")
         if not jobs:
             await system.prepare(dsn)
+            await _check_durable(system, dsn)
             return dsn, 0
         stored = await self._store(system, dsn, jobs)
         await self.cluster.rest(dsn)
@@ -121,6 +124,14 @@ class Stage:
             await program.heard(self.form.load_s * 3 + 60)
         async with connected(dsn) as connection:
             return int(await connection.fetchval(system.probes.left))
+
+
+async def _check_durable(system: System, dsn: str) -> None:
+    """Raise BenchError when jobs would be in tables that a crash may empty."""
+    async with connected(dsn) as connection:
+        found = [row[0] for row in await connection.fetch(_UNLOGGED)]
+    if volatile := set(found) - set(system.volatile):
+        raise BenchError(f"{system.name} keeps in UNLOGGED tables: {', '.join(sorted(volatile))}")
 
 
 def submit_order(jobs: int, seconds: float) -> dict[str, float]:

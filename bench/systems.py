@@ -45,6 +45,11 @@ class System(Protocol):
         ...
 
     @property
+    def volatile(self) -> tuple[str, ...]:
+        """Its tables that a crash may empty; none of them holds jobs."""
+        ...
+
+    @property
     def slow(self) -> bool:
         """Tell whether once is enough in the short form: nobody waits for the slowest."""
         ...

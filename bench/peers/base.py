@@ -32,6 +32,7 @@ class Peer:
     program: str
     least: tuple[int, int] = (3, 11)
     slow: bool = False
+    volatile: tuple[str, ...] = ()
     command: tuple[str, ...] = field(default=(), init=False)
 
     async def install(self, cache: Path) -> str:

@@ -20,6 +20,7 @@ def oban() -> PythonPeer:
         ),
         packages=("oban==0.7.0", "uvloop==0.23.0"),
         slow=True,
+        volatile=("oban_leaders", "oban_producers"),
         program="oban_peer",
         least=(3, 12),
     )

@@ -5,13 +5,13 @@ import sys
 
 import asyncpg
 import uvloop
-from pgqueuer import AsyncpgDriver, Job, QueueManager
+from pgqueuer import AsyncpgDriver, AsyncpgPoolDriver, Job, QueueManager
 from pgqueuer.queries import Queries
 
 from bench.programs.talk import json_payload, submit_in_batches
 
 _BATCH = 100
-_CONSUMERS = 4
+_CONSUMERS = _CONNECTIONS = 4
 _ENTRYPOINT = "noop"
 
 
@@ -24,7 +24,8 @@ async def prepare(dsn: str) -> None:
 
 async def submit(dsn: str) -> None:
     """Enqueue lists of jobs."""
-    queries = Queries(AsyncpgDriver(await asyncpg.connect(dsn)))
+    pool = await asyncpg.create_pool(dsn, min_size=1, max_size=_CONNECTIONS)
+    queries = Queries(AsyncpgPoolDriver(pool))
     payload = json_payload().encode()
 
     async def enqueue(count: int) -> None:
