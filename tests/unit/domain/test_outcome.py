@@ -204,3 +204,32 @@ def test_every_end_is_settled_within_what_the_job_was_allowed(
     assert s.delay_s == 0 or s.fate is Fate.WAIT
     assert counters.retries <= s.counters.retries <= max(max_retries, counters.retries)
     assert s.result is None or s.fate is Fate.DONE
+
+
+@pytest.mark.parametrize(
+    ("outcome", "retries", "moves", "charged"),
+    [
+        (Completed(), 0, ["DONE:COMPLETED"], False),
+        (Failed("boom"), 0, ["FAILED:HANDLER_FAILED"], True),
+        (Failed("boom"), 3, ["FAILED:HANDLER_FAILED", "DEAD_LETTERED:RETRIES_EXHAUSTED"], False),
+        (LeaseExpired(running=True), 0, ["FAILED:LEASE_EXPIRED"], True),
+        (LeaseExpired(running=False), 0, ["FAILED:LEASE_EXPIRED", "PENDING:LEASE_EXPIRED"], False),
+        (Postponed(5.0), 0, ["FAILED:RETRY_LATER"], False),
+        (Unhandled(), 0, ["FAILED:NO_HANDLER"], False),
+        (Released(), 0, ["FAILED:RELEASED", "PENDING:RELEASED"], False),
+    ],
+)
+def test_a_settlement_knows_its_transitions_and_whether_a_retry_was_charged(
+    outcome: Outcome, retries: int, moves: list[str], *, charged: bool
+) -> None:
+    settled = end(outcome, Counters(retries=retries))
+    written = settled.end(cancelled=False)
+    assert [f"{status}:{reason}" for status, reason in written.moves()] == moves
+    assert written.charges_retry == charged
+
+
+def test_a_settlement_that_meets_a_cancel_request_charges_nothing() -> None:
+    written = end(Failed("boom")).end(cancelled=True)
+    assert [str(status) for status, _ in written.moves()] == ["FAILED", "DEAD_LETTERED"]
+    assert {reason for _, reason in written.moves()} == {Reason.CANCELLED}
+    assert not written.charges_retry
