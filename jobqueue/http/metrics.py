@@ -2,22 +2,24 @@
 
 from collections.abc import Callable
 
-from fastapi import FastAPI, Request, Response
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 Render = Callable[[str], tuple[bytes, str]]
 """Returns a page and its content type for what an Accept header asks for."""
 
 
-def metrics_app(render: Render) -> FastAPI:
+def metrics_app(render: Render) -> Starlette:
     """Return the application of the metrics port.
 
     ``render`` runs in a thread: many queues make a long page, and jobs must not wait for it.
     """
-    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
 
-    @app.get("/metrics")
+    # Not async, so that Starlette calls it in a thread.
     def metrics(request: Request) -> Response:
         page, content_type = render(request.headers.get("accept", ""))
         return Response(page, headers={"content-type": content_type})
 
-    return app
+    return Starlette(routes=[Route("/metrics", metrics)])
