@@ -36,6 +36,7 @@ class Form:
     scale_remote: tuple[int, ...]
     scale_most_busy: int  # workers that a small machine can keep busy; more share the same jobs
     scale_s: float
+    event_cost_s: float
     relay_jobs: int
     memory_jobs: int
     memory_s: float
@@ -75,6 +76,7 @@ SHORT = Form(
     scale_remote=(2,),
     scale_most_busy=4,
     scale_s=3.0,
+    event_cost_s=3.0,
     relay_jobs=5_000,
     memory_jobs=50_000,
     memory_s=60.0,
@@ -109,6 +111,7 @@ FULL = Form(
     scale_remote=(1, 2, 4, 8, 16, 32, 64, 100),
     scale_most_busy=16,
     scale_s=5.0,
+    event_cost_s=10.0,
     relay_jobs=50_000,
     memory_jobs=1_000_000,
     memory_s=1_200.0,

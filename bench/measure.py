@@ -14,6 +14,9 @@ import psutil
 
 _WAL = "SELECT pg_current_wal_insert_lsn()"  # bytes, to the driver
 _IMAGES = "SELECT coalesce(sum(fpi_size), 0)::float8 FROM pg_get_wal_stats($1::pg_lsn, $2::pg_lsn)"
+_NOTHING_LOGGED = (asyncpg.InternalServerError, asyncpg.InvalidParameterValueError)
+"""No record lies after the place, or nothing has reached the disk since."""
+
 MICROSECONDS = 1e6
 
 DATABASE, SERVER, WORKERS, LOAD = "db", "server", "worker", "load"
@@ -97,8 +100,11 @@ class Meter:
         How many do is a matter of checkpoints, not of designs, so it is told apart.
         """
         last = await self.read()
-        images = await self._connection.fetchval(_IMAGES, first.wal, last.wal)
-        return replace(between(first, last), images=float(images))
+        try:
+            images = float(await self._connection.fetchval(_IMAGES, first.wal, last.wal))
+        except _NOTHING_LOGGED:
+            images = 0.0
+        return replace(between(first, last), images=images)
 
 
 def _children() -> dict[int, list[int]]:

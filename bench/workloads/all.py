@@ -4,6 +4,7 @@ from bench.workloads.base import Workload
 from bench.workloads.batch_submit import BatchSubmit
 from bench.workloads.claim import ClaimDepth
 from bench.workloads.drain import Drain
+from bench.workloads.event_cost import EventCost
 from bench.workloads.failures import Failures
 from bench.workloads.future import FutureJobs
 from bench.workloads.held import HeldSnapshot
@@ -23,6 +24,7 @@ WORKLOADS: tuple[Workload, ...] = (
     ClaimDepth(),
     FutureJobs(),
     Failures(),
+    EventCost(),
     RelaySpeed(),
     ScaleOut(),
     HeldSnapshot(),

@@ -19,12 +19,10 @@ from bench.results import Column, Sample
 from bench.stage import Scene, Stage
 from bench.systems import NOOP, QUEUE
 from bench.workloads.base import COSTS, FOREIGN, Plan, Workload, says
+from bench.workloads.event_cost import EVENTS_PER_JOB
 from jobqueue.domain.job import JobSpec
 from jobqueue.events.relay import CURSOR
 from jobqueue.store.events import add_cursor
-
-_EVENTS_PER_JOB = 4
-"""Of a job that succeeds at once: submitted, assigned, started, completed."""
 
 _TOPIC = "jobqueue.events"
 _START_S = 60.0
@@ -44,7 +42,7 @@ class RelaySpeed(Workload):
     about = (
         "Jobs are submitted and drained while no server runs; then one starts and relays their"
         " events to a Kafka-protocol broker, which runs beside it and is counted with the"
-        f" clients. To keep up with a drain it must relay {_EVENTS_PER_JOB} events for each job."
+        f" clients. To keep up with a drain it must relay {EVENTS_PER_JOB} events for each job."
     )
     columns = (
         Column("events_per_s", "events/s"),
@@ -59,7 +57,7 @@ class RelaySpeed(Workload):
         return [Plan("jobqueue", "catching up", partial(self._run, stage))]
 
     async def _run(self, stage: Stage) -> Sample:
-        events = stage.form.relay_jobs * _EVENTS_PER_JOB
+        events = stage.form.relay_jobs * EVENTS_PER_JOB
         async with stage.scene(Ours()) as scene:
             broker = await _start_broker(scene)
             await add_cursor(scene.connection, CURSOR)
@@ -79,7 +77,7 @@ class RelaySpeed(Workload):
             raise BenchError(f"all {events} events were relayed before the first look")
         values = window.values(passed)
         rate = values["jobs_per_s"]
-        return Sample({**values, "events_per_s": rate, "jobs_per_s": rate / _EVENTS_PER_JOB})
+        return Sample({**values, "events_per_s": rate, "jobs_per_s": rate / EVENTS_PER_JOB})
 
 
 async def _drain(scene: Scene, jobs: int) -> None:

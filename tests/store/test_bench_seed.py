@@ -1,8 +1,11 @@
 """What the benchmark puts into tables, and reads from them, fits the schema."""
 
+import os
+
 import asyncpg
 import pytest
 
+from bench.measure import Meter
 from bench.ours import Ours
 from bench.seed import add_finished, add_ready, add_scheduled
 from bench.systems import QUEUE
@@ -44,3 +47,25 @@ async def test_probes_follow_a_job_on_its_way(conn: asyncpg.Connection) -> None:
     assert await answers() == (True, True, 0)
     await conn.execute("SELECT pg_stat_force_next_flush()")
     assert await conn.fetchval(ask.done) == 1
+
+
+@pytest.mark.direct  # commits as the session says
+async def test_page_images_are_told_apart(conn: asyncpg.Connection) -> None:
+    try:
+        await conn.execute("CREATE EXTENSION pg_walinspect")
+    except asyncpg.PostgresError as error:
+        pytest.skip(f"this PostgreSQL has no pg_walinspect: {error}")
+    await conn.execute("SET synchronous_commit = on")  # as it is where anything is measured
+    await add_queue(conn, QUEUE)
+    meter = Meter(conn, os.getpid())
+    assert (await meter.since(await meter.read())).images == 0
+    await add_ready(conn, 100)
+    first = await meter.read()
+    await add_ready(conn, 100)
+    rest = await meter.since(first)
+    await conn.execute("SET wal_consistency_checking = 'all'")  # every record brings its page
+    first = await meter.read()
+    await add_ready(conn, 100)
+    whole = await meter.since(first)
+    assert whole.images > 100 * 1000
+    assert whole.wal - whole.images < 2 * rest.wal
