@@ -8,6 +8,9 @@ from jobqueue.store.pool import Connection
 from jobqueue.store.statements import statement
 from tests.support.store import add_queue
 
+_SMALL = 1_000
+"""So many rows, of a table of queues for instance, are no matter."""
+
 _LOAD = """
     WITH j AS (
         INSERT INTO jobqueue.jobs (job_id, created_at, queue_id, max_retries, priority, payload,
@@ -57,4 +60,4 @@ async def test_no_page_of_a_check_up_reads_a_big_table_whole(bare: Connection) -
         plan = json.loads(await bare.fetchval(f"EXPLAIN (FORMAT JSON) {filled(name)}"))[0]["Plan"]
         whole = {n["Relation Name"] for n in nodes(plan) if n["Node Type"] == "Seq Scan"}
         rows = {t: await bare.fetchval(f"SELECT count(*) FROM jobqueue.{t}") for t in whole}
-        assert {table for table, count in rows.items() if count} == set(), name
+        assert {table for table, count in rows.items() if count > _SMALL} == set(), name
