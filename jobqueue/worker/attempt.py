@@ -1,7 +1,6 @@
 """One attempt while it runs: its limits, and why it should stop."""
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Callable
 from enum import Enum, auto
@@ -9,7 +8,7 @@ from enum import Enum, auto
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.worker.around import Trail
 from jobqueue.worker.context import Context
-from jobqueue.worker.waiting import any_set
+from jobqueue.worker.waiting import any_set_within
 
 
 class Stop(Enum):
@@ -88,18 +87,12 @@ class Attempt:
 
     async def patience(self) -> None:
         """Wait as long as a stopped handler may take to end by itself."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._kill_grace_s):
-                await self._hurried.wait()
+        await any_set_within(self._kill_grace_s, self._hurried)
 
     async def dies(self, death_limit_s: float) -> bool:
         """Return whether a stopped attempt is over in time, counting from the end of patience."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._kill_grace_s):
-                await any_set(self._over, self._hurried)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(death_limit_s):
-                await self._over.wait()
+        await any_set_within(self._kill_grace_s, self._over, self._hurried)
+        await any_set_within(death_limit_s, self._over)
         return self._over.is_set()
 
     def close(self) -> None:

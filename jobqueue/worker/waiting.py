@@ -1,6 +1,7 @@
 """Waiting for whichever comes first."""
 
 import asyncio
+import contextlib
 
 
 async def any_set(*events: asyncio.Event) -> None:
@@ -11,3 +12,10 @@ async def any_set(*events: asyncio.Event) -> None:
     finally:
         for wait in waits:
             wait.cancel()
+
+
+async def any_set_within(seconds: float, *events: asyncio.Event) -> None:
+    """Wait until at least one of ``events`` is set, or ``seconds`` are over."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await any_set(*events)

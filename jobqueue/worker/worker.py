@@ -5,7 +5,6 @@ open ─► serve ─► [drain ─►] stop claiming, hand back what has not st
 """
 
 import asyncio
-import contextlib
 from dataclasses import dataclass, field
 
 from jobqueue.domain.lease import LeasedJob
@@ -22,7 +21,7 @@ from jobqueue.worker.executor import DEATH_LIMIT_S, Executor, RunRules
 from jobqueue.worker.registry import Registry
 from jobqueue.worker.runners import Runners
 from jobqueue.worker.signals import PHASE_ENTERED, PhaseEntered
-from jobqueue.worker.waiting import any_set
+from jobqueue.worker.waiting import any_set, any_set_within
 
 EXIT_DONE, EXIT_HURRIED, EXIT_UNFIT = 0, 1, 3
 """0: nothing left behind. 1: ended in a hurry, not cleanly, or for another process of the same id.
@@ -156,9 +155,7 @@ class Worker:
 
     async def _idle_within(self, seconds: float, *interrupts: asyncio.Event) -> bool:
         """Wait until no job is held, or an interrupt; return whether none is held."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await any_set(self._claiming.idle, *interrupts)
+        await any_set_within(seconds, self._claiming.idle, *interrupts)
         return self._claiming.idle.is_set()
 
     async def _close_leases(self) -> bool:
