@@ -104,17 +104,18 @@ async def test_a_server_without_a_database_yet_is_alive_and_starting(tmp_path: P
         server.kill()
 
 
+@pytest.mark.parametrize("door", ["health", "metrics"])
 @pytest.mark.parametrize("program", [ServerProgram, WorkerProgram])
-def test_a_taken_health_port_ends_a_program_with_one_line(
-    program: type[ServerProgram | WorkerProgram], database: str, tmp_path: Path
+def test_a_taken_port_ends_a_program_with_one_line(
+    program: type[ServerProgram | WorkerProgram], door: str, database: str, tmp_path: Path
 ) -> None:
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
-        started = program(database, tmp_path, health_port=port)
+        started = program(database, tmp_path, **{f"{door}_port": port})
         try:
             assert started.ended(60) == 1
         finally:
             started.kill()
     said = [line for line in started.text().splitlines() if not line.startswith("{")]
     assert len(said) == 1
-    assert f"cannot listen on port {port}" in said[0]
+    assert f"cannot listen on port {port} ({door}.port)" in said[0]

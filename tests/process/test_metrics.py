@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -331,19 +330,3 @@ async def test_a_killed_workers_leases_are_counted_as_expired_by_a_server(
     finally:
         server.kill()
         worker.kill()
-
-
-@pytest.mark.parametrize("program", [ServerProgram, WorkerProgram])
-def test_a_taken_metrics_port_ends_a_program_with_one_line(
-    program: type[ServerProgram | WorkerProgram], database: str, tmp_path: Path
-) -> None:
-    with socket.create_server(("", 0)) as taken:
-        port = taken.getsockname()[1]
-        started = program(database, tmp_path, metrics_port=port)
-        try:
-            assert started.ended(60) == 1
-        finally:
-            started.kill()
-    said = [line for line in started.text().splitlines() if not line.startswith("{")]
-    assert len(said) == 1
-    assert f"cannot listen on port {port} (metrics.port)" in said[0]
