@@ -6,7 +6,7 @@ from typing import Literal
 
 from jobqueue.domain.job import Progress
 from jobqueue.domain.lease import Lease, LeasedJob, Renewal
-from jobqueue.domain.outcome import Charge, Settlement
+from jobqueue.domain.outcome import Charge, Fate, Settlement
 from jobqueue.store import rows
 from jobqueue.store.pool import Db
 from jobqueue.store.statements import statement
@@ -16,7 +16,9 @@ _LOCK_QUEUE = statement("lock_queue")
 _COUNT = statement("count_leases")
 _START = statement("start_leases")
 _RENEW = statement("renew_leases")
+_COMPLETE = statement("complete_leases")
 _SETTLE = statement("settle_leases")
+_FIND_ENDED = statement("find_ended_leases")
 _LIST = statement("list_leases")
 _PROGRESS = statement("note_progress")
 _LOOK_UP = statement("look_up_leases")
@@ -140,7 +142,7 @@ async def start_leases(
     found = await db.fetch(_START, *_pairs(leases), worker, lease_s)
     return [
         LeaseAnswer(
-            Lease(r["job"], r["token"]),
+            _lease(r),
             r["state"],
             r["fresh"],
             queue=r["queue"] or "",
@@ -155,7 +157,7 @@ async def renew_leases(
 ) -> list[Renewal]:
     """Extend leases to ``lease_s`` seconds from now."""
     found = await db.fetch(_RENEW, *_pairs(leases), worker, lease_s)
-    return [Renewal(Lease(r["job"], r["token"]), r["state"], r["cancel_requested"]) for r in found]
+    return [Renewal(_lease(r), r["state"], r["cancel_requested"]) for r in found]
 
 
 async def settle_leases(
@@ -163,8 +165,46 @@ async def settle_leases(
 ) -> list[LeaseAnswer]:
     """End leases: settled, or lost. ``worker`` None settles as the reaper, whoever holds them.
 
-    Safe for a worker to repeat after an unclear commit: it then hears of its own success.
+    Of two settlements of one lease the first counts. Safe for a worker to repeat after an unclear
+    commit: it then hears of its own success.
     """
+    first = {s.lease: s for s in reversed(settlements)}
+    done = [s for s in first.values() if s.fate is Fate.DONE]
+    others = [s for s in first.values() if s.fate is not Fate.DONE]
+    ended = await _complete(db, worker, done) if done else {}
+    if others:
+        ended |= await _settle(db, worker, others)
+    missing = [lease for lease in first if lease not in ended]
+    known = await _find_ended(db, missing) if missing else frozenset()
+    return [
+        LeaseAnswer(
+            lease,
+            "settled" if lease in ended or lease in known else "lost",
+            lease in ended,
+            ended.get(lease, False),
+        )
+        for lease in first
+    ]
+
+
+async def _complete(
+    db: Db, worker: int | None, settlements: Sequence[Settlement]
+) -> dict[Lease, bool]:
+    found = await db.fetch(
+        _COMPLETE,
+        [s.lease.job for s in settlements],
+        [s.lease.token for s in settlements],
+        [s.result for s in settlements],
+        [s.result_truncated for s in settlements],
+        worker,
+    )
+    return dict.fromkeys(map(_lease, found), False)
+
+
+async def _settle(
+    db: Db, worker: int | None, settlements: Sequence[Settlement]
+) -> dict[Lease, bool]:
+    """Return, of each lease that was ended, whether as CANCELLED."""
     found = await db.fetch(
         _SETTLE,
         [s.lease.job for s in settlements],
@@ -177,15 +217,14 @@ async def settle_leases(
         [s.counters.crashes for s in settlements],
         [s.counters.handbacks for s in settlements],
         [s.counters.unhandled for s in settlements],
-        [s.result for s in settlements],
-        [s.result_truncated for s in settlements],
         [s.detail for s in settlements],
         worker,
     )
-    return [
-        LeaseAnswer(Lease(r["job"], r["token"]), r["state"], r["fresh"], r["cancelled"])
-        for r in found
-    ]
+    return {_lease(row): row["cancelled"] for row in found}
+
+
+async def _find_ended(db: Db, leases: Sequence[Lease]) -> frozenset[Lease]:
+    return frozenset(map(_lease, await db.fetch(_FIND_ENDED, *_pairs(leases))))
 
 
 async def list_leases(db: Db, *, worker: int, older_than_s: float) -> list[HeldLease]:
@@ -202,7 +241,7 @@ async def look_up_leases(db: Db, *, worker: int, leases: Sequence[Lease]) -> lis
 async def list_cancelled_leases(db: Db, leases: Sequence[Lease]) -> list[Lease]:
     """Return those of ``leases`` that an operator asked to end."""
     found = await db.fetch(_CANCELLED, *_pairs(leases))
-    return [Lease(r["job"], r["token"]) for r in found]
+    return [_lease(row) for row in found]
 
 
 async def note_progress(db: Db, *, worker: int, progress: Mapping[Lease, Progress]) -> list[Lease]:
@@ -215,7 +254,7 @@ async def note_progress(db: Db, *, worker: int, progress: Mapping[Lease, Progres
         [word.message for word in words],
         worker,
     )
-    return [Lease(r["job"], r["token"]) for r in found]
+    return [_lease(row) for row in found]
 
 
 async def lock_expired_leases(db: Db, *, after: int, limit: int) -> list[ExpiredLease]:
@@ -231,19 +270,22 @@ async def lock_unstarted_leases(
 
 
 def _held(row: rows.Row) -> HeldLease:
-    lease = Lease(row["job"], row["token"])
-    return HeldLease(lease, rows.charge(row), row["queue"], row["running"])
+    return HeldLease(_lease(row), rows.charge(row), row["queue"], row["running"])
 
 
 def _expired(row: rows.Row) -> ExpiredLease:
     return ExpiredLease(
-        Lease(row["job"], row["token"]),
+        _lease(row),
         rows.charge(row),
         row["queue"],
         row["running"],
         row["worker_id"],
         row["overdue_s"],
     )
+
+
+def _lease(row: rows.Row) -> Lease:
+    return Lease(row["job"], row["token"])
 
 
 def _pairs(leases: Sequence[Lease]) -> tuple[list[int], list[int]]:

@@ -3,7 +3,7 @@
 import asyncio
 
 from jobqueue.domain.lease import LeasedJob
-from jobqueue.domain.outcome import Completed
+from jobqueue.domain.outcome import LeaseExpired
 from jobqueue.lease.signals import LEASES_EXPIRED, TAKEOVER_SKIPPED, TakeoverSkipped
 from jobqueue.lease.takeover import Page, Takeover, expired, unstarted
 from jobqueue.store.leases import lock_expired_leases, renew_leases, settle_leases
@@ -95,11 +95,11 @@ async def test_the_reaper_in_flight_beats_a_settle(db: Connection, another: Conn
         (found,) = await lock_expired_leases(reaper, after=0, limit=10)
         settling = asyncio.create_task(settle(worker, job))
         await eventually(lambda: waits_for_lock(db, worker), what="the settle waits")
-        ended = settlement(job, Completed(b"the reaper's"))
+        ended = settlement(job, LeaseExpired(running=True))
         await settle_leases(reaper, worker=None, settlements=[ended])
     assert found.lease == job.lease
     assert await settling == "lost"
-    assert (await path(db, job_id)).count("DONE:COMPLETED") == 1
+    assert (await path(db, job_id))[-1] == "FAILED:LEASE_EXPIRED"
 
 
 async def test_a_renewal_in_flight_saves_its_lease(db: Connection, another: Connect) -> None:

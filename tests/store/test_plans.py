@@ -7,8 +7,11 @@ until PostgreSQL would settle for a generic plan; then the jobs come, and nobody
 import json
 from typing import Any
 
-from jobqueue.store.pool import Connection
+import pytest
+
+from jobqueue.store.pool import Connection, connect
 from jobqueue.store.statements import statement
+from tests.support.postgres import Cluster
 from tests.support.store import add_queue, claim
 
 LOADED = 200_000
@@ -38,15 +41,17 @@ def scans_of(plan: dict[str, Any], table: str) -> set[str]:
     }
 
 
+CLAIM = (
+    "ARRAY['q'], ARRAY[0]::int2[], ARRAY[100], ARRAY[true], 100, 1, 60, true, false, ARRAY['t'], "
+    "ARRAY[0]"
+)
+
+
 async def plan_of_a_prepared_claim(db: Connection) -> dict[str, Any]:
-    arguments = (
-        "ARRAY['q'], ARRAY[0]::int2[], ARRAY[100], ARRAY[true], 100, 1, 60, true, false, "
-        "ARRAY['t'], ARRAY[0]"
-    )
     for _ in range(8):
-        await db.execute(f"EXECUTE claim ({arguments})")
+        await db.execute(f"EXECUTE claim ({CLAIM})")
     await db.execute(_LOAD, LOADED)
-    answer = await db.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE claim ({arguments})")
+    answer = await db.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE claim ({CLAIM})")
     found: dict[str, Any] = json.loads(answer)[0]["Plan"]
     return found
 
@@ -62,6 +67,49 @@ async def test_a_claim_prepared_on_empty_tables_still_uses_its_index(bare: Conne
     assert scans_of(plan, "ready") <= {"Index Scan", "Tid Scan"}
     used = {n.get("Index Name") for n in nodes(plan)}
     assert {"ready_claim", "jobs_pkey"} <= used
+
+
+_LEASES = """
+    INSERT INTO jobqueue.leases (id, token, ready_at, claimed_at, started_at, expires_at, queue_id,
+        seq, attempt, worker_id, priority, retries, crashes, handbacks, unhandled, running)
+    SELECT n, n, now(), now(), now(), now(), queue_id, 3, 1, 1, 0, 0, 0, 0, 0, true
+    FROM generate_series(1, $1) n, jobqueue.queues
+"""
+_PAIRS = "ARRAY[1, 2]::bigint[], ARRAY[1, 2]::bigint[]"
+KEYED = {
+    "claim_jobs": CLAIM,
+    "start_leases": f"{_PAIRS}, 1, 60",
+    "complete_leases": f"{_PAIRS}, ARRAY[NULL, NULL]::bytea[], ARRAY[false, false], 1",
+    "settle_leases": (
+        f"{_PAIRS}, ARRAY['WAIT', 'READY'], ARRAY['RELEASED', 'RELEASED'], "
+        "ARRAY[NULL, NULL]::text[], ARRAY[1, 1], ARRAY[0, 0], ARRAY[0, 0], ARRAY[0, 0], "
+        "ARRAY[0, 0], ARRAY[NULL, NULL]::text[], 1"
+    ),
+    "find_ended_leases": _PAIRS,
+}
+
+
+@pytest.mark.parametrize("name", KEYED)
+@pytest.mark.parametrize("looked_into", [0, 3], ids=["empty", "three-rows"])
+async def test_a_plan_that_is_kept_looks_up_by_key_whatever_was_there_when_it_was_made(
+    pg: Cluster, database: str, bare: Connection, name: str, looked_into: int
+) -> None:
+    await add_queue(bare)
+    await bare.execute(_LEASES, looked_into)
+    await bare.execute(_LOAD, looked_into * 10)
+    await bare.execute("VACUUM ANALYZE")
+    keyed = await connect(database, keyed=True)
+    try:
+        await keyed.execute(f"PREPARE kept AS {statement(name)}")
+        answer = await keyed.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE kept ({KEYED[name]})")
+    finally:
+        await keyed.close()
+    read = [n for n in nodes(json.loads(answer)[0]["Plan"]) if n["Node Type"].endswith("Scan")]
+    tables = [n for n in read if "Relation Name" in n]
+    assert tables
+    assert {n["Node Type"] for n in tables} <= {"Index Scan", "Index Only Scan", "Tid Scan"}
+    whole = [n for n in tables if "Index Name" in n and "Index Cond" not in n]
+    assert not whole
 
 
 _SCHEDULED = """

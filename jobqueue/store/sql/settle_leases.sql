@@ -1,41 +1,42 @@
--- Ends leases: each row moves from leases to where its fate says, with the events of that move.
--- Answers settled or lost, one row each; settled also when an earlier, unclear try of the same
--- worker did it (not fresh). A cancel flag that arrived meanwhile turns everything but DONE into
--- CANCELLED (cancelled): the fate was decided before this statement saw the row.
--- Matches id + token (+ worker), never ctid: a renewal makes a new version of the row. The only
--- multi-row statement that may wait for a row of leases; all others skip locked ones.
--- One item each: $1 ids bigint[], $2 tokens bigint[], $3 fates text[] (DONE WAIT READY DEAD),
+-- Ends leases other than by success: each row moves from leases to where its fate says, with the
+-- events of that move. A cancel flag that arrived meanwhile turns every fate into CANCELLED: it
+-- was decided before this statement saw the row.
+-- Returns the pairs that it ended. A missing one was lost, or ended by an earlier try.
+-- Matches id + token (+ worker), never ctid: a renewal makes a new version of the row. With
+-- complete_leases the only multi-row statement that may wait for a row of leases; all others
+-- skip locked ones.
+-- = ANY (ARRAY[…]) where = would do: it can be looked up by key, and by nothing else, whatever
+-- the planner believes of the sizes (docs/adr/0012).
+-- One item each: $1 ids bigint[], $2 tokens bigint[], $3 fates text[] (WAIT READY DEAD),
 -- $4 reasons text[], $5 reasons of the dead-lettering text[], $6 delays in seconds float8[],
--- $7 retries, $8 crashes, $9 handbacks, $10 unhandled int2[], $11 results bytea[],
--- $12 truncated bool[], $13 details text[] · $14 worker int, NULL for the reaper
+-- $7 retries, $8 crashes, $9 handbacks, $10 unhandled int2[], $11 details text[]
+-- $12 worker int, NULL for the reaper
 WITH i AS MATERIALIZED (
     SELECT DISTINCT ON (t.id, t.token) t.*
     FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::float8[],
-                $7::smallint[], $8::smallint[], $9::smallint[], $10::smallint[], $11::bytea[],
-                $12::bool[], $13::text[])
+                $7::smallint[], $8::smallint[], $9::smallint[], $10::smallint[], $11::text[])
              WITH ORDINALITY t (id, token, fate, reason, dead_reason, delay_s, retries, crashes,
-                                handbacks, unhandled, result, truncated, detail, ord)
+                                handbacks, unhandled, detail, ord)
     ORDER BY t.id, t.token, t.ord
 ), d AS (
     DELETE FROM jobqueue.leases l USING i
-    WHERE l.id = i.id AND l.token = i.token AND ($14::int IS NULL OR l.worker_id = $14)
+    WHERE l.id = ANY (ARRAY[i.id]) AND l.token = i.token
+      AND ($12::int IS NULL OR l.worker_id = $12)
     RETURNING l.id, l.token, l.queue_id, l.priority, l.ready_at, l.ttl_expires_at, l.started_at,
         l.seq, l.attempt, l.worker_id, l.running, i.delay_s, i.retries, i.crashes, i.handbacks,
-        i.unhandled, i.result, i.truncated, i.detail, clock_timestamp() AS at,
-        i.fate <> 'DONE' AND l.cancel_requested AS cancelled,
-        CASE WHEN i.fate <> 'DONE' AND l.cancel_requested THEN 'DEAD' ELSE i.fate END AS fate,
-        CASE WHEN i.fate <> 'DONE' AND l.cancel_requested THEN 'CANCELLED' ELSE i.reason
-            END::jobqueue.move_reason AS reason,
-        CASE WHEN i.fate <> 'DONE' AND l.cancel_requested THEN 'CANCELLED' ELSE i.dead_reason
-            END::jobqueue.move_reason AS dead_reason,
-        CASE WHEN $14::int IS NOT NULL THEN l.token END AS ended_token
+        i.unhandled, i.detail, clock_timestamp() AS at, l.cancel_requested AS cancelled,
+        CASE WHEN l.cancel_requested THEN 'DEAD' ELSE i.fate END AS fate,
+        CASE WHEN l.cancel_requested THEN 'CANCELLED' ELSE i.reason END::jobqueue.move_reason
+            AS reason,
+        CASE WHEN l.cancel_requested THEN 'CANCELLED' ELSE i.dead_reason END::jobqueue.move_reason
+            AS dead_reason,
+        CASE WHEN $12::int IS NOT NULL THEN l.token END AS ended_token
 ), f AS (
     INSERT INTO jobqueue.finished (id, started_at, finished_at, token, queue_id, seq, attempt,
-        worker_id, reason, retries, dead, result_truncated, result, error)
-    SELECT id, started_at, at, ended_token, queue_id, seq + 1 + (fate = 'DEAD')::int, attempt,
-           worker_id, CASE fate WHEN 'DEAD' THEN dead_reason ELSE reason END, retries,
-           fate = 'DEAD', truncated, result, CASE fate WHEN 'DEAD' THEN detail END
-    FROM d WHERE fate IN ('DONE', 'DEAD')
+        worker_id, reason, retries, dead, error)
+    SELECT id, started_at, at, ended_token, queue_id, seq + 2, attempt, worker_id, dead_reason,
+           retries, true, detail
+    FROM d WHERE fate = 'DEAD'
 ), s AS (
     INSERT INTO jobqueue.scheduled (id, ready_at, due_at, expires_at, token, queue_id, seq,
         attempt, reason, priority, retries, crashes, handbacks, unhandled, failed)
@@ -54,10 +55,9 @@ WITH i AS MATERIALIZED (
         token, worker_id, duration_ms, detail, at)
     SELECT d.id, d.queue_id, d.seq + 1,
            CASE WHEN d.running THEN 'RUNNING' ELSE 'ASSIGNED' END::jobqueue.job_state,
-           CASE d.fate WHEN 'DONE' THEN 'DONE' ELSE 'FAILED' END::jobqueue.job_state, d.reason,
-           d.attempt, d.token, d.worker_id,
+           'FAILED'::jobqueue.job_state, d.reason, d.attempt, d.token, d.worker_id,
            CASE WHEN d.running  -- least() would take the other side of a NULL
-                THEN least(extract(epoch FROM d.at - d.started_at) * 1000, 2147483647)::int END,
+                THEN least(date_part('epoch', d.at - d.started_at) * 1000, 2147483647)::int END,
            d.detail, d.at
     FROM d
     UNION ALL
@@ -68,10 +68,4 @@ WITH i AS MATERIALIZED (
     FROM d WHERE d.fate IN ('DEAD', 'READY')
     ORDER BY 1, 3
 )
-SELECT i.id AS job, i.token,
-       CASE WHEN d.id IS NOT NULL THEN 'settled'
-            WHEN EXISTS (SELECT FROM jobqueue.finished x WHERE x.id = i.id AND x.token = i.token)
-              OR EXISTS (SELECT FROM jobqueue.scheduled x WHERE x.id = i.id AND x.token = i.token)
-            THEN 'settled' ELSE 'lost' END AS state,
-       d.id IS NOT NULL AS fresh, d.cancelled IS TRUE AS cancelled
-FROM i LEFT JOIN d ON d.id = i.id AND d.token = i.token;
+SELECT id AS job, token, cancelled FROM d;

@@ -2,6 +2,7 @@
 -- One whose TTL is over is dead-lettered instead. Answers started, expired or lost, one row each;
 -- started also for one that was started by an earlier try whose answer was lost (not fresh).
 -- waited_s is how long a job that was started now had been ready.
+-- = ANY (ARRAY[…]) as in complete_leases.
 -- Waits for rows that its own worker's renewal holds; it can close no cycle, because one
 -- worker's starts and settles never name the same job.
 -- $1 ids bigint[], $2 tokens bigint[] · $3 worker int · $4 lease seconds float8
@@ -9,21 +10,22 @@ WITH i AS (
     SELECT DISTINCT id, token FROM unnest($1::bigint[], $2::bigint[]) t (id, token)
 ), k AS MATERIALIZED (
     SELECT l.id, l.token, l.ttl_expires_at <= clock_timestamp() AS expired
-    FROM jobqueue.leases l JOIN i ON i.id = l.id AND i.token = l.token
+    FROM i JOIN jobqueue.leases l ON l.id = ANY (ARRAY[i.id]) AND l.token = i.token
     WHERE l.worker_id = $3::int AND NOT l.running
-    ORDER BY l.id
+    ORDER BY i.id
     FOR NO KEY UPDATE OF l
 ), u AS (
     UPDATE jobqueue.leases l
     SET running = true, started_at = clock_timestamp(), ttl_expires_at = NULL, handbacks = 0,
         unhandled = 0, attempt = l.attempt + 1, seq = l.seq + 1,
         expires_at = clock_timestamp() + make_interval(secs => $4::float8)
-    FROM k WHERE l.id = k.id AND l.token = k.token AND k.expired IS NOT TRUE
+    FROM k
+    WHERE l.id = ANY (ARRAY[k.id]) AND l.token = k.token AND k.expired IS NOT TRUE
     RETURNING l.id, l.token, l.queue_id, l.seq, l.attempt, l.worker_id,
-              extract(epoch FROM l.started_at - l.ready_at)::float8 AS waited_s
+              date_part('epoch', l.started_at - l.ready_at) AS waited_s
 ), x AS (
     DELETE FROM jobqueue.leases l USING k
-    WHERE l.id = k.id AND l.token = k.token AND k.expired
+    WHERE l.id = ANY (ARRAY[k.id]) AND l.token = k.token AND k.expired
     RETURNING l.id, l.token, l.queue_id, l.seq, l.attempt, l.worker_id, l.retries
 ), f AS (
     INSERT INTO jobqueue.finished (id, finished_at, token, queue_id, seq, attempt, worker_id,
@@ -52,8 +54,9 @@ WITH i AS (
 SELECT i.id AS job, i.token,
        CASE WHEN u.id IS NOT NULL THEN 'started' WHEN x.id IS NOT NULL THEN 'expired'
             WHEN y.id IS NOT NULL THEN 'started' ELSE 'lost' END AS state,
-       u.id IS NOT NULL OR x.id IS NOT NULL AS fresh, u.waited_s, q.name AS queue
+       u.id IS NOT NULL OR x.id IS NOT NULL AS fresh, u.waited_s,
+       (SELECT q.name FROM jobqueue.queues q
+        WHERE q.queue_id = coalesce(u.queue_id, x.queue_id, y.queue_id)) AS queue
 FROM i LEFT JOIN u ON u.id = i.id LEFT JOIN x ON x.id = i.id
-LEFT JOIN jobqueue.leases y ON y.id = i.id AND y.token = i.token AND y.worker_id = $3::int
-    AND y.running
-LEFT JOIN jobqueue.queues q ON q.queue_id = coalesce(u.queue_id, x.queue_id, y.queue_id);
+LEFT JOIN jobqueue.leases y ON y.id = ANY (ARRAY[i.id]) AND y.token = i.token AND y.worker_id = $3::int
+    AND y.running;
