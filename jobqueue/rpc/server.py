@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -147,12 +148,13 @@ class RpcServer:
             interceptors=[*_interceptors(self._gate, self._protection), *self._inner],
             options=_options(self._limits),
         )
-        add_JobServiceServicer_to_server(self._services.jobs, server)
-        add_AdminServiceServicer_to_server(self._services.admin, server)
-        add_WorkerServiceServicer_to_server(self._services.workers, server)
-        add_EventServiceServicer_to_server(self._services.events, server)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
-        reflection.enable_server_reflection(_names(), server)
+        offered = cast("grpc.aio.Server", GenericOnly(server))
+        add_JobServiceServicer_to_server(self._services.jobs, offered)
+        add_AdminServiceServicer_to_server(self._services.admin, offered)
+        add_WorkerServiceServicer_to_server(self._services.workers, offered)
+        add_EventServiceServicer_to_server(self._services.events, offered)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, offered)
+        reflection.enable_server_reflection(_names(), offered)
         return server
 
     async def _open(self, server: grpc.aio.Server) -> None:
@@ -181,11 +183,33 @@ class RpcServer:
                     await asyncio.sleep(QUIET_S)
 
 
+class GenericOnly:
+    """Takes services for a server, but registers none of their methods with its C core.
+
+    For each registered method grpc.aio keeps a request for a call pending in the core. When its
+    loop of calls crashes (see Revival) it frees what those requests point to, and the core then
+    writes into memory that Python has given to others: any stranger could kill the process. The
+    one generic request is the one that has just come back, so nothing dangles. It is also
+    cheaper: with registered methods the library waits anew on all of them after every call.
+    """
+
+    def __init__(self, server: grpc.aio.Server) -> None:
+        self._server = server
+
+    def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
+        """Let the server answer what these know."""
+        self._server.add_generic_rpc_handlers(handlers)
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, object]) -> None:
+        """Nothing: generated code gives the same methods as generic handlers first."""
+
+
 class Revival(Service):
     """Opens the door again when the library has shut it by itself.
 
     Its loop of calls ends for good at a call whose path is no UTF-8, whoever sent it: without
-    this, one stranger could end a server that goes on looking healthy.
+    this, one stranger could end a server that goes on looking healthy. GenericOnly is why the
+    process lives on.
     """
 
     def __init__(self, server: RpcServer) -> None:
