@@ -2,16 +2,28 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
 
 from jobqueue.domain.job import JobEvent
 
 
-@dataclass(frozen=True, slots=True)
-class StreamEvent:
-    """A transition on its way out; ``traceparent`` is the W3C trace context of its job."""
+class StreamEvent(NamedTuple):
+    """A transition on its way out. A plain tuple: tens of thousands may pass in a second."""
 
-    event: JobEvent
-    traceparent: str | None = None
+    event_id: int
+    job_id: UUID
+    at: datetime
+    detail: str | None
+    traceparent: str | None
+    """The W3C trace context of its job."""
+    queue: str
+    sequence: int
+    from_status: str | None
+    to_status: str
+    reason: str
+    attempt: int
+    worker_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ memory holds one page of events whatever Kafka does.
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +19,8 @@ from jobqueue.events.encode import Record
 
 DELIVERY_S = 10.0
 """A record that is not confirmed within this has failed; it is sent again later."""
-MAX_IN_FLIGHT = 1_000
-_POLL_S = 0.1
+MAX_IN_FLIGHT = 5_000
+_FLUSH_S = 0.1
 _LIBRARY_LOG_LEVEL = 0  # causes come with reports and errors; its lines repeat for ever
 _REFUSED = {
     KafkaError.MSG_SIZE_TOO_LARGE,
@@ -47,23 +47,29 @@ class _Flight:
     """Records under way together, by their place, and their reports."""
 
     records: Mapping[int, Record]
-    left: int = 0
+    left: int
     failures: dict[int, Failure] = field(default_factory=dict)
+    _errors: list[tuple[bytes | None, KafkaError]] = field(default_factory=list)
     _reported: list[int] = field(default_factory=list)
 
-    def reporter(self, index: int) -> Callable[[KafkaError | None, Message], None]:
-        def report(error: KafkaError | None, _message: Message) -> None:
-            self.ended(index, error)
-            if error is not None:
-                self._reported.append(index)
-
-        self.left += 1
-        return report
-
-    def ended(self, index: int, error: KafkaError | None) -> None:
+    def reported(self, error: KafkaError | None, message: Message) -> None:
+        """Take in the report of one record: the same call for all, there are many."""
         self.left -= 1
         if error is not None:
-            self.failures[index] = Failure(error.str(), error.code() in _REFUSED)
+            self._errors.append((message.value(), error))
+
+    def failed(self, index: int, error: KafkaError) -> None:
+        self.failures[index] = Failure(error.str(), error.code() in _REFUSED)
+
+    def landed(self) -> None:
+        """Find out which records the bad reports are about; each value is of one event."""
+        if not self._errors:
+            return
+        places = {record.value: index for index, record in self.records.items()}
+        for value, error in self._errors:
+            index = places[value or b""]
+            self.failed(index, error)
+            self._reported.append(index)
 
     @property
     def refused(self) -> bool:
@@ -157,28 +163,26 @@ class Publisher:
         return failures
 
     async def _fly(self, producer: Producer, records: Mapping[int, Record]) -> _Flight:
-        flight = _Flight(records)
-        for index, each in records.items():
-            self._send(producer, flight, index, each)
-        self.most_in_flight = max(self.most_in_flight, len(producer))
+        flight = _Flight(records, len(records))
+        await asyncio.to_thread(self._send, producer, flight)
+        self.most_in_flight = max(self.most_in_flight, len(records))
         while flight.left:
-            await asyncio.to_thread(producer.poll, _POLL_S)
+            await asyncio.to_thread(producer.flush, _FLUSH_S)
+        flight.landed()
         self.flights += 1
         return flight
 
-    def _send(self, producer: Producer, flight: _Flight, index: int, each: Record) -> None:
-        try:
-            producer.produce(
-                self.topic,
-                each.value,
-                each.key,
-                headers=each.headers,
-                on_delivery=flight.reporter(index),
-            )
-        except KafkaException as error:
-            flight.ended(index, error.args[0])
-        except BufferError as error:
-            raise Unavailable("the producer's queue is full", reason="KAFKA_BUSY") from error
+    def _send(self, producer: Producer, flight: _Flight) -> None:
+        """Hand all to the library, in a thread: thousands would hold up the loop."""
+        report = flight.reported
+        for index, (key, value, headers) in flight.records.items():
+            try:
+                producer.produce(self.topic, value, key, headers=headers, on_delivery=report)
+            except KafkaException as error:
+                flight.left -= 1
+                flight.failed(index, error.args[0])
+            except BufferError as error:
+                raise Unavailable("the producer's queue is full", reason="KAFKA_BUSY") from error
 
 
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:

@@ -2,19 +2,19 @@
 
 The order of each job is kept without trust in the producer: of one job only one event is under way
 at a time. When Kafka does not take an event, nothing after it of its page is sent, and the page is
-read again; what arrived already then arrives twice, under the same sequence.
+read again; what arrived already then arrives twice, under the same sequence. While one page is on
+its way the next is read; the cursor passes a page when all of it has arrived.
 """
 
 import asyncio
 import contextlib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
-from uuid import UUID
 
 from jobqueue.domain.event import StreamEvent
 from jobqueue.errors import Unavailable
-from jobqueue.events.encode import record
-from jobqueue.events.publisher import DELIVERY_S, MAX_IN_FLIGHT, Failure, Publisher
+from jobqueue.events.pages import Pages, Sheet, Wave, encoded
+from jobqueue.events.publisher import DELIVERY_S, Failure, Publisher
 from jobqueue.events.signals import (
     EVENT_FIGURES,
     EVENTS_PARKED,
@@ -30,15 +30,12 @@ from jobqueue.events.signals import (
 from jobqueue.runtime.service import Service
 from jobqueue.store.events import (
     CursorLease,
-    Page,
     add_cursor,
     count_backlog,
     extend_cursor,
     list_resends,
     move_cursor,
-    open_window,
     park_event,
-    read_page,
     remove_parked,
     take_cursor,
 )
@@ -47,8 +44,9 @@ from jobqueue.store.pool import Pool
 
 CURSOR = "kafka"
 LEASE_S = 10.0
-PAGE_EVENTS = 500
 _IDLE_S = 0.1
+_FEW_EVENTS = 500
+"""After so few events it waits, so that more come together: each page costs a few statements."""
 _FIGURES_S = 5.0
 _RESEND_PAGE = 100
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.2, 2.0
@@ -73,6 +71,7 @@ class Relay(Service):
         self.cause = ""
         self._pool = pool
         self._publisher = publisher
+        self._pages = Pages(pool, event_bytes)
         self._holder = holder
         self._event_bytes = event_bytes
         self._lease_s = lease_s
@@ -97,6 +96,7 @@ class Relay(Service):
     async def teardown(self) -> None:
         """Give the cursor back, so that another server goes on at once."""
         self._publisher.abandon()
+        await self._pages.drop()
         lease, self._lease = self._lease, None
         if lease is not None:
             with contextlib.suppress(*DRIVER_ERRORS):  # it ends by itself
@@ -110,7 +110,7 @@ class Relay(Service):
             self._enter(RelayState.STANDBY)
             return self._lease_s / 4
         try:
-            more = await self._resend(lease) or await self._advance(lease)
+            more = await self._publish_next(lease)
         except _KafkaFailed as failed:
             return self._retry_later(failed)
         except _LeaseLost:
@@ -133,21 +133,28 @@ class Relay(Service):
         self._extended_at = now
         return self._lease
 
-    async def _advance(self, lease: CursorLease) -> bool:
-        """Publish the next page and pass it; False when nothing is new."""
-        window = await open_window(self._pool, lease)
-        if window is None:
-            return False
-        page = await read_page(self._pool, lease, window, PAGE_EVENTS)
-        refused = await self._publish(lease, page.events)
-        await self._pass(lease, page, refused)
-        return True
+    async def _publish_next(self, lease: CursorLease) -> bool:
+        """Publish one page; True when more waits. What was read ahead is void after a failure."""
+        try:
+            return await self._resend(lease) or await self._advance(lease)
+        except BaseException:
+            await self._pages.drop()
+            raise
 
-    async def _pass(self, lease: CursorLease, page: Page, refused: "_Refused") -> None:
+    async def _advance(self, lease: CursorLease) -> bool:
+        """Publish the next page and pass it; False when little or nothing is new."""
+        sheet = await self._pages.next(lease)
+        if sheet is None:
+            return False
+        refused = await self._publish(lease, sheet.waves)
+        await self._pass(lease, sheet, refused)
+        return self._pages.ahead or sheet.count >= _FEW_EVENTS
+
+    async def _pass(self, lease: CursorLease, sheet: Sheet, refused: "_Refused") -> None:
         async with self._pool.acquire() as connection, connection.transaction():
             for event, cause in refused:
                 await park_event(connection, event, cause)
-            if not await move_cursor(connection, lease, page.upto):
+            if not await move_cursor(connection, lease, sheet.upto):
                 raise _LeaseLost
         self._tell_parked(refused)
 
@@ -160,9 +167,9 @@ class Relay(Service):
         if not events:
             self._resends_at = now
             return False
-        refused = await self._publish(lease, events)
-        again = {event.event.event_id for event, _ in refused}
-        sent = [e.event.event_id for e in events if e.event.event_id not in again]
+        refused = await self._publish(lease, encoded(events, self._event_bytes))
+        again = {event.event_id for event, _ in refused}
+        sent = [event.event_id for event in events if event.event_id not in again]
         async with self._pool.acquire() as connection, connection.transaction():
             for event, cause in refused:
                 await park_event(connection, event, cause)
@@ -170,24 +177,21 @@ class Relay(Service):
         self._tell_parked(refused)
         return True
 
-    async def _publish(self, lease: CursorLease, events: Sequence[StreamEvent]) -> "_Refused":
+    async def _publish(self, lease: CursorLease, waves: Sequence[Wave]) -> "_Refused":
         """Send all in order; return those refused for good. Raises _KafkaFailed, _LeaseLost."""
         refused: _Refused = []
-        for wave in waves(events):
+        for wave in waves:
             failures = await self._publish_wave(lease, wave)
             lost = [f for f in failures.values() if not f.refused]
-            self._tell(len(wave) - len(failures), list(failures.values()))
+            self._tell(len(wave.events) - len(failures), list(failures.values()))
             if lost:
                 raise _KafkaFailed(self._publisher.last_error or lost[0].cause)
-            refused += [(wave[index], failure.cause) for index, failure in failures.items()]
+            refused += [(wave.events[index], failure.cause) for index, failure in failures.items()]
         return refused
 
-    async def _publish_wave(
-        self, lease: CursorLease, wave: Sequence[StreamEvent]
-    ) -> dict[int, Failure]:
+    async def _publish_wave(self, lease: CursorLease, wave: Wave) -> dict[int, Failure]:
         """Send one wave, and hold the cursor meanwhile."""
-        records = [record(event, self._event_bytes) for event in wave]
-        sending = asyncio.create_task(self._publisher.publish(records))
+        sending = asyncio.create_task(self._publisher.publish(wave.records))
         try:
             while not sending.done():
                 await asyncio.wait({sending}, timeout=self._lease_s / 3)
@@ -232,7 +236,7 @@ class Relay(Service):
 
     def _tell_parked(self, refused: "_Refused") -> None:
         for event, cause in refused:
-            EVENTS_PARKED.emit(Parked(event.event.event_id, cause))
+            EVENTS_PARKED.emit(Parked(event.event_id, cause))
 
     def _enter(self, state: RelayState, cause: str = "") -> None:
         changed = state is not self.state
@@ -254,15 +258,3 @@ class _KafkaFailed(Exception):
 
 class _LeaseLost(Exception):
     """Another relay holds the cursor."""
-
-
-def waves(events: Sequence[StreamEvent]) -> list[list[StreamEvent]]:
-    """Split events so that each job has one in a wave, its earlier ones in earlier waves."""
-    seen: Counter[UUID] = Counter()
-    found: dict[int, list[StreamEvent]] = defaultdict(list)
-    for event in events:
-        job = event.event.job_id
-        found[seen[job]].append(event)
-        seen[job] += 1
-    assert len(events) <= MAX_IN_FLIGHT, "a page fits into the producer"
-    return list(found.values())

@@ -93,7 +93,7 @@ class _Reader:
                     self._pool, after=upto, end=end, limit=_PAGE, queue=self._wanted.queue
                 )
             )
-            for event in self._new(end, (each.event for each in page.events)):
+            for event in self._new(end, page.events):
                 if event.event_id > after:
                     yield event
             upto = page.upto
@@ -112,10 +112,10 @@ class _Reader:
                     queue=self._wanted.queue,
                 )
             )
-            for event in self._new(end, (each.event for each in found)):
+            for event in self._new(end, found):
                 yield event
             full = len(found) == _PAGE
-            after = found[-1].event.event_id if found else after
+            after = found[-1].event_id if found else after
 
     def _new(self, end: TailStart, events: Iterable[JobEvent]) -> list[JobEvent]:
         """Return those that are wanted and were not had; remember those that may come again.

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from jobqueue.domain.event import ParkedEvent, StreamEvent
+from jobqueue.domain.job import JobEvent
 from jobqueue.store.pool import Connection, Db
-from jobqueue.store.rows import Row, job_event
+from jobqueue.store.rows import job_event, stream_event
 from jobqueue.store.statements import statement
 
 _ADD = statement("add_event_cursor")
@@ -73,6 +74,14 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
+class LogPage:
+    """Events in order, for people; with them a reader has passed ``upto``."""
+
+    events: Sequence[JobEvent]
+    upto: int
+
+
+@dataclass(frozen=True, slots=True)
 class Backlog:
     """How far a consumer is behind: events, seconds, and events that are parked."""
 
@@ -121,14 +130,23 @@ async def open_window(db: Db, lease: CursorLease) -> Window | None:
     return None if row is None else Window(row["after"], row["last"], row["events"])
 
 
-async def read_page(db: Db, lease: CursorLease, window: Window, size: int) -> Page:
-    """Return the next events of the open window, about ``size`` at most."""
-    if window.events is not None and window.events <= size:
-        rows = await db.fetch(_READ_WINDOW, lease.name, window.after)
-        return Page(_events(rows), window.last)
-    upto = min(window.after + size, window.last)
-    rows = await db.fetch(_READ_PAGE, lease.name, window.after, upto)
-    return Page(_events(rows), upto)
+async def read_page(
+    db: Db, lease: CursorLease, window: Window, *, most_events: int, most_bytes: int
+) -> Page:
+    """Return the next events of the open window, about ``most_events`` at most.
+
+    They end with the one that makes their details exceed ``most_bytes``.
+    """
+    if window.events is not None and window.events <= most_events:
+        upto = window.last
+        rows = await db.fetch(_READ_WINDOW, lease.name, window.after, most_bytes)
+    else:
+        upto = min(window.after + most_events, window.last)
+        rows = await db.fetch(_READ_PAGE, lease.name, window.after, upto, most_bytes)
+    events = [stream_event(row) for row in rows]
+    if sum(len(event.detail.encode()) for event in events if event.detail) > most_bytes:
+        upto = events[-1].event_id
+    return Page(events, upto)
 
 
 async def move_cursor(db: Db, lease: CursorLease, upto: int) -> bool:
@@ -155,9 +173,8 @@ async def remove_cursor(db: Connection, name: str) -> None:
     await db.execute(_REMOVE, name)
 
 
-async def park_event(db: Db, parked: StreamEvent, cause: str) -> None:
+async def park_event(db: Db, event: StreamEvent, cause: str) -> None:
     """Set an event aside that was refused for good."""
-    event = parked.event
     await db.execute(
         _PARK,
         event.event_id,
@@ -171,7 +188,7 @@ async def park_event(db: Db, parked: StreamEvent, cause: str) -> None:
         event.attempt,
         event.worker_id,
         event.detail,
-        parked.traceparent,
+        event.traceparent,
         cause,
     )
 
@@ -193,7 +210,7 @@ async def resend_parked(db: Db, event_ids: Sequence[int] | None) -> int:
 
 async def list_resends(db: Db, limit: int) -> list[StreamEvent]:
     """Return parked events that are to be sent again."""
-    return _events(await db.fetch(_LIST_RESENDS, limit))
+    return [stream_event(row) for row in await db.fetch(_LIST_RESENDS, limit)]
 
 
 async def remove_parked(db: Db, event_ids: Sequence[int]) -> None:
@@ -210,10 +227,11 @@ async def start_tail(db: Db) -> TailStart:
 
 async def list_events_after(
     db: Db, *, after: int, end: TailStart, limit: int, queue: str | None
-) -> Page:
+) -> LogPage:
     """Return the events of a range of ``limit`` ids, as far as ``end`` shows them."""
     upto = min(after + limit, end.last_eid)
-    return Page(_events(await db.fetch(_LIST_AFTER, after, upto, queue, end.snapshot)), upto)
+    rows = await db.fetch(_LIST_AFTER, after, upto, queue, end.snapshot)
+    return LogPage([job_event(row) for row in rows], upto)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,14 +248,10 @@ class Step:
 
 async def list_new_events(
     db: Db, step: Step, *, after: int, limit: int, queue: str | None
-) -> list[StreamEvent]:
+) -> list[JobEvent]:
     """Return what became visible in a step, by id, a page after an id."""
     start, end = step.start, step.end
     rows = await db.fetch(
         _LIST_NEW, start.snapshot, start.since, end.snapshot, queue, after, limit, step.again
     )
-    return _events(rows)
-
-
-def _events(rows: Sequence[Row]) -> list[StreamEvent]:
-    return [StreamEvent(job_event(row), row["traceparent"]) for row in rows]
+    return [job_event(row) for row in rows]

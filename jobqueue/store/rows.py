@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import asyncpg
 
 from jobqueue.domain.backoff import RetryPolicy
+from jobqueue.domain.event import StreamEvent
 from jobqueue.domain.job import Job, JobEvent, Progress
 from jobqueue.domain.lease import Counters, Lease, LeasedJob
 from jobqueue.domain.outcome import Charge
@@ -151,6 +152,11 @@ def job_event(row: Row) -> JobEvent:
         worker_id=row["worker_id"],
         detail=row["detail"],
     )
+
+
+def stream_event(row: Row) -> StreamEvent:
+    """Read a row of a page of events, whose columns come in the order of the fields."""
+    return StreamEvent._make(row)
 
 
 def weights(value: str) -> dict[int, int]:

@@ -5,6 +5,7 @@ import asyncio
 import psutil
 
 from jobqueue.domain.outcome import Failed
+from jobqueue.events.publisher import MAX_IN_FLIGHT
 from jobqueue.events.relay import CURSOR
 from jobqueue.events.signals import (
     EVENT_FIGURES,
@@ -54,7 +55,7 @@ async def test_kafka_away_for_a_while_costs_no_memory_and_no_event(
         grown = (process.memory_info().rss - before) / 2**20
         print(f"RSS grew by {grown:.1f} MiB during the outage")  # noqa: T201
         assert running.state is RelayState.FAILING
-        assert running._publisher.most_in_flight <= 500
+        assert running._publisher.most_in_flight <= MAX_IN_FLIGHT
         way.open()
         await all_arrive(pool, listener)
     for end in ends:

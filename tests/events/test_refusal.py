@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from uuid import UUID
 
 import pytest
-from confluent_kafka import KafkaError, Producer
+from confluent_kafka import KafkaError, Message, Producer
 
 from jobqueue.domain.outcome import Failed
 from jobqueue.events import publisher
@@ -44,17 +44,18 @@ class Picky(Producer):
     def produce(self, *given: Any, **more: Any) -> None:
         self._held.append((given, more))
 
-    def poll(self, timeout: float = -1) -> int:
+    def flush(self, timeout: float = -1) -> int:
         held, self._held = self._held, []
         refused = any(str(self.unwanted).encode() in given for given, _ in held)
         for given, more in held:
             if refused:
-                more["on_delivery"](KafkaError(KafkaError.INVALID_RECORD, "not that one"), None)
+                error = KafkaError(KafkaError.INVALID_RECORD, "not that one")
+                more["on_delivery"](error, Message(value=given[1]))
             else:
                 super().produce(*given, **more)
         if refused:
             self.refused.append(len(held))
-        return super().poll(timeout)
+        return super().flush(timeout)
 
 
 async def parked_ids(pool: Pool) -> list[int]:

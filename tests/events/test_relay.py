@@ -3,13 +3,17 @@
 import asyncio
 
 import asyncpg
+import pytest
 
+from jobqueue.domain.outcome import Failed
+from jobqueue.events import pages
+from jobqueue.events.publisher import MAX_IN_FLIGHT
 from jobqueue.store.jobs import delete_job
 from jobqueue.store.pool import Pool
 from tests.support.kafka import Listener
 from tests.support.kafka_way import Way
 from tests.support.relays import EVENTS_PER_JOB, all_arrive, relaying, run_jobs
-from tests.support.store import add_queue, spec, store, submit
+from tests.support.store import add_queue, claim, settle, spec, store, submit
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -21,7 +25,7 @@ async def test_every_transition_arrives_once_and_in_order(
         await add_queue(pool)
         await run_jobs(pool, 300)
         await all_arrive(pool, listener)
-        assert relay._publisher.most_in_flight <= 1_000
+        assert relay._publisher.most_in_flight <= MAX_IN_FLIGHT
     assert len(listener.heard) == EVENTS_PER_JOB * 300, "without a fault nothing is sent twice"
 
 
@@ -118,12 +122,30 @@ async def test_a_prepared_transaction_arrives_after_its_commit(
 
 
 async def test_a_window_larger_than_a_page_is_read_in_pages(
-    pool: Pool, way: Way, topic: str, listener: Listener
+    pool: Pool, way: Way, topic: str, listener: Listener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with relaying(pool, way, topic) as first:
         await add_queue(pool)
         await first.stop()
         await submit(pool, 3_000)
-    async with relaying(pool, way, topic):
+    monkeypatch.setattr(pages, "PAGE_EVENTS", 700)
+    async with relaying(pool, way, topic) as second:
         await all_arrive(pool, listener)
+        assert 0 < second._publisher.most_in_flight <= 700
     assert len(listener.heard) == 3_000
+
+
+async def test_a_page_ends_early_where_details_are_large_and_nothing_is_left_out(
+    pool: Pool, way: Way, topic: str, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with relaying(pool, way, topic) as first:
+        await add_queue(pool)
+        await first.stop()
+        await submit(pool, 60)
+        for job in await claim(pool, 60):
+            await settle(pool, job, Failed("x" * 1_000))
+    monkeypatch.setattr(pages, "PAGE_BYTES", 10_000)
+    async with relaying(pool, way, topic) as second:
+        await all_arrive(pool, listener)
+        assert second._publisher.flights > 6, "ten kilobytes of sixty at a time"
+    assert len(listener.heard) == len(listener.first_deliveries()), "none was sent twice"

@@ -1,0 +1,97 @@
+"""Pages of the open window of a cursor, encoded, in waves; the next is read ahead (R-6.2)."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from jobqueue.domain.event import StreamEvent
+from jobqueue.events.encode import Record, records
+from jobqueue.events.publisher import MAX_IN_FLIGHT
+from jobqueue.store.events import CursorLease, Window, open_window, read_page
+from jobqueue.store.pool import Pool
+
+PAGE_EVENTS = MAX_IN_FLIGHT
+PAGE_BYTES = 4 * 1024 * 1024
+"""Of details, not counting the last one; two pages are in memory at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """Events that may be under way together, with their messages."""
+
+    events: list[StreamEvent]
+    records: list[Record]
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A page ready to be sent: with all ``waves`` the cursor has passed ``upto``."""
+
+    waves: Sequence[Wave]
+    count: int
+    upto: int
+
+
+class Pages:
+    """Reads the windows of a cursor. ``drop`` what was read ahead once its lease may be lost."""
+
+    def __init__(self, pool: Pool, event_bytes: int) -> None:
+        """``event_bytes`` is the limit of one event."""
+        self._pool = pool
+        self._event_bytes = event_bytes
+        self._ahead: tuple[Window, asyncio.Task[Sheet]] | None = None
+
+    @property
+    def ahead(self) -> bool:
+        """Tell whether the open window has another page."""
+        return self._ahead is not None
+
+    async def next(self, lease: CursorLease) -> Sheet | None:
+        """Return the next page, and begin to read the one after it; None: nothing is new.
+
+        The cursor must have passed the page before, if there is one.
+        """
+        if self._ahead is None:
+            window = await open_window(self._pool, lease)
+            if window is None:
+                return None
+            self._read_ahead(lease, window)
+        assert self._ahead is not None
+        window, reading = self._ahead
+        sheet = await reading
+        self._ahead = None
+        if sheet.upto < window.last:
+            self._read_ahead(lease, replace(window, after=sheet.upto, events=None))
+        return sheet
+
+    async def drop(self) -> None:
+        """Forget what was read ahead."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead[1].cancel()
+            await asyncio.gather(ahead[1], return_exceptions=True)
+
+    def _read_ahead(self, lease: CursorLease, window: Window) -> None:
+        self._ahead = window, asyncio.create_task(self._read(lease, window))
+
+    async def _read(self, lease: CursorLease, window: Window) -> Sheet:
+        page = await read_page(
+            self._pool, lease, window, most_events=PAGE_EVENTS, most_bytes=PAGE_BYTES
+        )
+        # In a thread: thousands would hold up the loop.
+        waves = await asyncio.to_thread(encoded, page.events, self._event_bytes)
+        return Sheet(waves, len(page.events), page.upto)
+
+
+def encoded(events: Sequence[StreamEvent], event_bytes: int) -> list[Wave]:
+    """Split events so that each job has one in a wave, its earlier ones in earlier waves."""
+    turns: dict[bytes, int] = {}
+    waves: list[Wave] = []
+    for event, record in zip(events, records(events, event_bytes), strict=True):
+        turn = turns.get(record.key, 0)
+        turns[record.key] = turn + 1
+        if turn == len(waves):
+            waves.append(Wave([], []))
+        waves[turn].events.append(event)
+        waves[turn].records.append(record)
+    return waves
