@@ -9,7 +9,7 @@ from typing import cast
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_reflection.v1alpha import reflection
+from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
 from jobqueue.domain.limits import Limits
 from jobqueue.errors import Unavailable
@@ -154,7 +154,9 @@ class RpcServer:
         add_WorkerServiceServicer_to_server(self._services.workers, offered)
         add_EventServiceServicer_to_server(self._services.events, offered)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, offered)
-        reflection.enable_server_reflection(_names(), offered)
+        # As enable_server_reflection does, which tells by the type what kind of server it has.
+        schemas = reflection.aio.ReflectionServicer(_names())
+        reflection_pb2_grpc.add_ServerReflectionServicer_to_server(schemas, offered)
         return server
 
     async def _open(self, server: grpc.aio.Server) -> None:
