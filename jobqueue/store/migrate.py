@@ -1,48 +1,30 @@
 """Brings the schema to a revision. Safe when several servers start at once (R-10.3)."""
 
 import asyncio
-import threading
-from collections.abc import Callable
-from importlib import resources
-from pathlib import Path
 
 import asyncpg
-from alembic import command
-from alembic.config import Config
-from alembic.script import ScriptDirectory
-from sqlalchemy.exc import DBAPIError
 
 from jobqueue.errors import Unavailable
-from jobqueue.store.faults import connection_lost, sqlstate, translated
+from jobqueue.store.faults import translated
 from jobqueue.store.pool import Db
 from jobqueue.store.statements import statement
+
+REVISIONS = ("0001",)
+"""What this program brings, oldest first. A test compares it with the folder of migrations."""
 
 _READ_REVISION = statement("read_revision")
 _TRIES = 30
 _CONNECT_TIMEOUT_S = 3.0
-_LOCK_NOT_AVAILABLE = "55P03"
-# Alembic keeps the migration that runs in globals of its own.
-_ONE_AT_A_TIME = threading.Lock()
-
-
-def script_location() -> Path:
-    """Return the folder of the migrations: in the wheel, or beside the package in a checkout."""
-    shipped = Path(str(resources.files("jobqueue"))) / "_alembic"
-    return (
-        shipped if shipped.is_dir() else Path(str(resources.files("jobqueue"))).parent / "alembic"
-    )
-
-
-def _config() -> Config:
-    config = Config()
-    config.set_main_option("script_location", str(script_location()).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    return config
 
 
 def head() -> str:
     """Return the newest revision that this program knows."""
-    return ScriptDirectory.from_config(_config()).get_current_head() or ""
+    return REVISIONS[-1]
+
+
+def knows(revision: str) -> bool:
+    """Tell whether this program brings the revision; a newer program's is unknown to it."""
+    return revision in REVISIONS
 
 
 async def schema_revision(db: Db) -> str | None:
@@ -67,9 +49,14 @@ async def migrate(dsn: str, revision: str = "head") -> None:
     target = head() if revision == "head" else revision
     if current == target or (revision == "head" and current and not knows(current)):
         return
-    move = command.downgrade if target in _before(current) else command.upgrade
+    from jobqueue.store.schema_moves import (  # noqa: PLC0415 - loads alembic, for most starts in vain
+        downgraded,
+        upgraded,
+    )
+
+    move = downgraded if target in _before(current) else upgraded
     for _ in range(_TRIES):
-        if await asyncio.to_thread(_moved, move, dsn, target):
+        if await asyncio.to_thread(move, dsn, target):
             return
         await asyncio.sleep(1)
     raise Unavailable("a transaction holds a table that the migration needs", reason="LOCKED")
@@ -85,33 +72,8 @@ async def _current(dsn: str) -> str | None:
         await connection.close()
 
 
-def knows(revision: str) -> bool:
-    """Tell whether this program brings the revision; a newer program's is unknown to it."""
-    scripts = ScriptDirectory.from_config(_config())
-    return revision in {script.revision for script in scripts.walk_revisions()}
-
-
 def _before(current: str | None) -> set[str]:
     """Return the revisions that lie before ``current``."""
     if not current or not knows(current):
         return set()
-    scripts = ScriptDirectory.from_config(_config())
-    older = {script.revision for script in scripts.iterate_revisions(current, "base")}
-    return older - {current} | {"base"}
-
-
-def _moved(move: Callable[[Config, str], None], dsn: str, target: str) -> bool:
-    """Migrate in this thread; False when a lock was not to be had."""
-    config = _config()
-    config.attributes["dsn"] = dsn
-    try:
-        with _ONE_AT_A_TIME:
-            move(config, target)
-    except (DBAPIError, asyncpg.PostgresError, OSError) as error:
-        cause = getattr(error, "orig", None) or error
-        if sqlstate(cause) == _LOCK_NOT_AVAILABLE:
-            return False
-        if connection_lost(cause):
-            raise Unavailable("the database cannot be reached") from error
-        raise
-    return True
+    return {"base", *REVISIONS[: REVISIONS.index(current)]}

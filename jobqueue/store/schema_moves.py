@@ -1,0 +1,60 @@
+"""Moves the schema with alembic. Apart from `migrate`, because its import takes half a second."""
+
+import threading
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+import asyncpg
+from alembic import command
+from alembic.config import Config
+from sqlalchemy.exc import DBAPIError
+
+from jobqueue.errors import Unavailable
+from jobqueue.store.faults import connection_lost, sqlstate
+
+_LOCK_NOT_AVAILABLE = "55P03"
+# Alembic keeps the migration that runs in globals of its own.
+_ONE_AT_A_TIME = threading.Lock()
+
+
+def script_location() -> Path:
+    """Return the folder of the migrations: in the wheel, or beside the package in a checkout."""
+    shipped = Path(str(resources.files("jobqueue"))) / "_alembic"
+    return (
+        shipped if shipped.is_dir() else Path(str(resources.files("jobqueue"))).parent / "alembic"
+    )
+
+
+def alembic_config() -> Config:
+    """Return what alembic needs to find the migrations."""
+    config = Config()
+    config.set_main_option("script_location", str(script_location()).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def upgraded(dsn: str, target: str) -> bool:
+    """Move the schema up, in this thread; False when a lock was not to be had."""
+    return _moved(command.upgrade, dsn, target)
+
+
+def downgraded(dsn: str, target: str) -> bool:
+    """Move the schema down, otherwise as ``upgraded``."""
+    return _moved(command.downgrade, dsn, target)
+
+
+def _moved(move: Callable[[Config, str], None], dsn: str, target: str) -> bool:
+    config = alembic_config()
+    config.attributes["dsn"] = dsn
+    try:
+        with _ONE_AT_A_TIME:
+            move(config, target)
+    except (DBAPIError, asyncpg.PostgresError, OSError) as error:
+        cause = getattr(error, "orig", None) or error
+        if sqlstate(cause) == _LOCK_NOT_AVAILABLE:
+            return False
+        if connection_lost(cause):
+            raise Unavailable("the database cannot be reached") from error
+        raise
+    return True
