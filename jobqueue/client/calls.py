@@ -13,6 +13,7 @@ from uuid import UUID
 from google.protobuf.message import Message
 
 from jobqueue.client import messages as read
+from jobqueue.domain.columns import columns_of
 from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
 from jobqueue.domain.limits import (
     Limits,
@@ -69,7 +70,7 @@ def submit(spec: JobSpec) -> Call[Submitted]:
 
 def submit_many(specs: Sequence[JobSpec]) -> Call[tuple[Submitted, ...]]:
     """Store all of the jobs or none."""
-    check_batch(specs, LIMITS)
+    check_batch(columns_of(specs), LIMITS)
     request = jobs.SubmitJobsRequest(
         jobs=[read.spec_message(spec) for spec in specs], request_id=_request_id()
     )

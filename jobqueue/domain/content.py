@@ -2,8 +2,8 @@
 
 import hashlib
 import json
+import os
 from datetime import UTC
-from uuid import UUID
 
 from jobqueue.domain.job import JobSpec
 
@@ -37,12 +37,29 @@ def _seconds(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def derived_job_id(request_id: str, index: int) -> UUID:
-    """Return the job id of item ``index`` of a request that named itself.
+def derived_job_ids(request_id: str, count: int) -> bytes:
+    """Return the job ids of a request that named itself, 16 bytes for each item.
 
     The same request always gives the same ids, so a repeated call finds its own jobs instead of
-    making new ones. The id has the form of a UUID v4; its 122 bits come from SHA-256, as
-    unpredictable as the request id is.
+    making new ones. They come from SHAKE-256, as unpredictable as the request id is; how many are
+    asked for changes none of them.
     """
-    digest = hashlib.sha256(f"{index}:{request_id}".encode()).digest()
-    return UUID(bytes=digest[:16], version=4)
+    return _as_v4(hashlib.shake_256(request_id.encode()).digest(_ID_BYTES * count))
+
+
+def random_job_ids(count: int) -> bytes:
+    """Return job ids for a request that has no name, 16 bytes for each item."""
+    return _as_v4(os.urandom(_ID_BYTES * count))
+
+
+def _as_v4(raw: bytes) -> bytes:
+    """Return ids in the form of UUIDs v4, which leaves 122 bits of each as they are."""
+    ids = bytearray(raw)
+    ids[6::_ID_BYTES] = ids[6::_ID_BYTES].translate(_WITH_VERSION)
+    ids[8::_ID_BYTES] = ids[8::_ID_BYTES].translate(_WITH_VARIANT)
+    return bytes(ids)
+
+
+_ID_BYTES = 16
+_WITH_VERSION = bytes(byte & 0x0F | 0x40 for byte in range(256))
+_WITH_VARIANT = bytes(byte & 0x3F | 0x80 for byte in range(256))

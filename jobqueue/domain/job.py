@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import NamedTuple
 from uuid import UUID
 
 from jobqueue.domain.state import JobStatus, Reason, event_type
@@ -31,8 +32,7 @@ class JobSpec:
     trace_context: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Submitted:
+class Submitted(NamedTuple):
     """The answer to one submission; ``existing`` when its idempotency key was known."""
 
     job_id: UUID

@@ -6,11 +6,13 @@ answer everywhere. They return violations instead of raising, so that all are sa
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from jobqueue.domain.backoff import MAX_DELAY_S
+from jobqueue.domain.columns import JobColumns
 from jobqueue.domain.job import JobSpec
 from jobqueue.domain.state import EVENT_TYPES
 from jobqueue.domain.worker import WorkerFacts
@@ -108,30 +110,38 @@ def text_faults(field: str, text: str, max_bytes: int) -> Iterator[FieldViolatio
 
 def spec_faults(spec: JobSpec, limits: Limits, at: str = "job") -> Iterator[FieldViolation]:
     """Yield everything wrong with one submission; ``at`` prefixes the field paths."""
-    yield from name_faults(f"{at}.queue", spec.queue, limits)
-    if spec.type is not None:
-        yield from name_faults(f"{at}.type", spec.type, limits)
-    if len(spec.payload) > limits.payload_bytes:
-        yield FieldViolation(f"{at}.payload", f"is larger than {limits.payload_bytes} bytes")
-    yield from number_faults(f"{at}.priority", spec.priority, 0, 9)
-    yield from number_faults(f"{at}.max_retries", spec.max_retries, 0, limits.max_retries)
-    yield from _time_faults(spec, limits, at)
-    if spec.idempotency_key is not None:
-        yield from _key_faults(f"{at}.idempotency_key", spec.idempotency_key, limits)
-    yield from text_faults(f"{at}.tenant", spec.tenant, limits.key_bytes)
-    yield from _map_faults(f"{at}.labels", spec.labels, limits, limits.label_bytes)
-    yield from _map_faults(f"{at}.trace_context", spec.trace_context, limits, TRACE_BYTES)
+    for attribute, field, faults, _ in _RULES:
+        value = getattr(spec, attribute)
+        if value is not None:
+            yield from faults(f"{at}.{field}", value, limits)
+    if spec.not_before is not None and spec.delay_s is not None:
+        yield FieldViolation(f"{at}.not_before", "cannot be given together with delay")
 
 
-def _time_faults(spec: JobSpec, limits: Limits, at: str) -> Iterator[FieldViolation]:
-    yield from number_faults(f"{at}.delay", spec.delay_s, 0, limits.delay_s)
-    yield from positive_faults(f"{at}.ttl", spec.ttl_s, limits.delay_s)
-    yield from positive_faults(f"{at}.run_timeout", spec.timeout_s, limits.delay_s)
-    if spec.not_before is not None:
-        if spec.delay_s is not None:
-            yield FieldViolation(f"{at}.not_before", "cannot be given together with delay")
-        if spec.not_before.tzinfo is None:
-            yield FieldViolation(f"{at}.not_before", "needs a time zone")
+def _payload_faults(field: str, payload: bytes, limits: Limits) -> Iterator[FieldViolation]:
+    if len(payload) > limits.payload_bytes:
+        yield FieldViolation(field, f"is larger than {limits.payload_bytes} bytes")
+
+
+def _priority_faults(field: str, priority: int, _: Limits) -> Iterator[FieldViolation]:
+    return number_faults(field, priority, 0, 9)
+
+
+def _retries_faults(field: str, retries: int, limits: Limits) -> Iterator[FieldViolation]:
+    return number_faults(field, retries, 0, limits.max_retries)
+
+
+def _delay_faults(field: str, delay_s: float, limits: Limits) -> Iterator[FieldViolation]:
+    return number_faults(field, delay_s, 0, limits.delay_s)
+
+
+def _time_faults(field: str, seconds: float, limits: Limits) -> Iterator[FieldViolation]:
+    return positive_faults(field, seconds, limits.delay_s)
+
+
+def _instant_faults(field: str, at: datetime, _: Limits) -> Iterator[FieldViolation]:
+    if at.tzinfo is None:
+        yield FieldViolation(field, "needs a time zone")
 
 
 def positive_faults(field: str, value: float | None, high: float) -> Iterator[FieldViolation]:
@@ -146,6 +156,20 @@ def _key_faults(field: str, key: str, limits: Limits) -> Iterator[FieldViolation
     yield from text_faults(field, key, limits.key_bytes)
 
 
+def _tenant_faults(field: str, tenant: str, limits: Limits) -> Iterator[FieldViolation]:
+    return text_faults(field, tenant, limits.key_bytes)
+
+
+def _label_faults(
+    field: str, labels: Mapping[str, str], limits: Limits
+) -> Iterator[FieldViolation]:
+    return _map_faults(field, labels, limits, limits.label_bytes)
+
+
+def _trace_faults(field: str, trace: Mapping[str, str], limits: Limits) -> Iterator[FieldViolation]:
+    return _map_faults(field, trace, limits, TRACE_BYTES)
+
+
 def _map_faults(
     field: str, pairs: Mapping[str, str], limits: Limits, max_bytes: int
 ) -> Iterator[FieldViolation]:
@@ -157,6 +181,40 @@ def _map_faults(
             yield FieldViolation(field, "has an empty key")
         yield from text_faults(f"{field} key", key, max_bytes)
         yield from text_faults(f"{field}[{key!r}]", value, max_bytes)
+
+
+def _longest(payloads: Sequence[bytes]) -> Iterable[bytes]:
+    return (max(payloads, key=len),)
+
+
+def _filled(maps: Sequence[Mapping[str, str]]) -> Iterable[Mapping[str, str]]:
+    return filter(None, maps)
+
+
+_RULES: Sequence[
+    tuple[
+        str,
+        str,
+        Callable[[str, Any, Limits], Iterator[FieldViolation]],
+        Callable[[Sequence[Any]], Iterable[Any]],
+    ]
+] = (
+    ("queue", "queue", name_faults, set),
+    ("type", "type", name_faults, set),
+    ("payload", "payload", _payload_faults, _longest),
+    ("priority", "priority", _priority_faults, set),
+    ("max_retries", "max_retries", _retries_faults, set),
+    ("delay_s", "delay", _delay_faults, set),
+    ("ttl_s", "ttl", _time_faults, set),
+    ("timeout_s", "run_timeout", _time_faults, set),
+    ("not_before", "not_before", _instant_faults, set),
+    ("idempotency_key", "idempotency_key", _key_faults, set),
+    ("tenant", "tenant", _tenant_faults, set),
+    ("labels", "labels", _label_faults, _filled),
+    ("trace_context", "trace_context", _trace_faults, _filled),
+)
+"""Of each field: its attribute, its name in field paths, what is wrong with a value, and which
+values of a column must be looked at so that all have been."""
 
 
 def worker_faults(facts: WorkerFacts, limits: Limits) -> Iterator[FieldViolation]:
@@ -206,19 +264,33 @@ def check(faults: Iterable[FieldViolation]) -> None:
         raise InvalidArgument(found)
 
 
-def check_batch(specs: Sequence[JobSpec], limits: Limits) -> None:
+def check_batch(columns: JobColumns, limits: Limits) -> None:
     """Raise InvalidArgument unless the batch and every item of it is within the limits.
 
     Field paths name the index of the bad item: ``jobs[3].payload``.
     """
-    if not specs:
+    if not columns.size:
         raise InvalidArgument([FieldViolation("jobs", "must not be empty")])
-    if len(specs) > limits.batch_jobs:
+    if columns.size > limits.batch_jobs:
         raise InvalidArgument([FieldViolation("jobs", f"has more than {limits.batch_jobs} jobs")])
-    if sum(len(spec.payload) for spec in specs) > limits.batch_bytes:
+    if sum(map(len, columns.payload)) > limits.batch_bytes:
         fault = f"payloads add up to more than {limits.batch_bytes} bytes"
         raise InvalidArgument([FieldViolation("jobs", fault)])
-    check(v for i, spec in enumerate(specs) for v in spec_faults(spec, limits, f"jobs[{i}]"))
+    if not _faultless(columns, limits):
+        items = enumerate(columns.items())
+        check(v for i, spec in items for v in spec_faults(spec, limits, f"jobs[{i}]"))
+
+
+def _faultless(columns: JobColumns, limits: Limits) -> bool:
+    """Tell whether every value is good; False also where only whole items can say it."""
+    if columns.delay_s and columns.not_before:
+        return False
+    for attribute, field, faults, telling in _RULES:
+        column = getattr(columns, attribute)
+        for value in telling(column) if column else ():
+            if value is not None and any(True for _ in faults(field, value, limits)):
+                return False
+    return True
 
 
 def safe_text(text: str, max_bytes: int) -> str:

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from operator import attrgetter, methodcaller
+from typing import Any, TypeAlias
 from uuid import UUID
 
+from jobqueue.domain.columns import WHOLE, JobColumns, fold
 from jobqueue.domain.job import Job, JobFilter, JobSpec
 from jobqueue.domain.limits import Limits, check, name_faults
 from jobqueue.domain.state import JobStatus
@@ -48,19 +50,8 @@ def read_spec(message: job_pb2.JobSpec) -> JobSpec:
     return spec
 
 
-def read_specs(messages: Sequence[job_pb2.JobSpec]) -> list[JobSpec]:
-    """Return a batch. Raises InvalidArgument naming the index of each bad item."""
-    faults: list[FieldViolation] = []
-    specs = [_spec(message, f"jobs[{i}]", faults) for i, message in enumerate(messages)]
-    check(faults)
-    return specs
-
-
 def _spec(message: job_pb2.JobSpec, at: str, faults: list[FieldViolation]) -> JobSpec:
-    """Read the fields that were sent; the others are "not said" in both vocabularies.
-
-    Asking only for what is there reads a batch twice as fast as asking for every field.
-    """
+    """Read the fields that were sent; the others are "not said" in both vocabularies."""
     said: dict[str, Any] = {"queue": ""}
     for descriptor, value in message.ListFields():
         name, read = _FIELDS[descriptor.name]
@@ -68,11 +59,57 @@ def _spec(message: job_pb2.JobSpec, at: str, faults: list[FieldViolation]) -> Jo
     return JobSpec(**said)
 
 
+def read_columns(messages: Sequence[job_pb2.JobSpec]) -> JobColumns:
+    """Return a batch. Raises InvalidArgument naming the index of each bad item.
+
+    Field by field: to ask each message what it has takes longer than all the rest.
+    """
+    each, faults = list(messages), list[FieldViolation]()
+    columns = {
+        name: fold(_column(each, field, read, faults), name)
+        for field, (name, read) in _FIELDS.items()
+        if name != WHOLE
+    }
+    if faults:
+        check(fault for i, one in enumerate(each) for fault in _faults(one, f"jobs[{i}]"))
+    return JobColumns(size=len(each), payload=[one.payload for one in each], **columns)
+
+
+def _faults(message: job_pb2.JobSpec, at: str) -> list[FieldViolation]:
+    faults: list[FieldViolation] = []
+    _spec(message, at, faults)
+    return faults
+
+
+def _column(
+    messages: Sequence[job_pb2.JobSpec],
+    field: str,
+    read: "Reader | None",
+    faults: list[FieldViolation],
+) -> list[Any]:
+    """Read one field of all messages; nothing when none of them has it."""
+    get = attrgetter(field)
+    if field not in _OPTIONAL:
+        values = list(map(get, messages))
+        if read is None:
+            return values
+        return [read(value, field, faults) for value in values] if any(values) else []
+    has = methodcaller("HasField", field)
+    if not any(map(has, messages)):
+        return []
+    if read is None:
+        return [get(one) if has(one) else None for one in messages]
+    return [read(get(one), field, faults) if has(one) else None for one in messages]
+
+
 def _plain_map(pairs: Mapping[str, str], _field: str, _faults: object) -> dict[str, str]:
     return dict(pairs)
 
 
-_FIELDS: Mapping[str, tuple[str, Callable[[Any, str, list[FieldViolation]], object] | None]] = {
+Reader: TypeAlias = Callable[[Any, str, list[FieldViolation]], Any]
+"""Takes a value, its field path, and a list for what is wrong with it."""
+
+_FIELDS: Mapping[str, tuple[str, Reader | None]] = {
     "queue": ("queue", None),
     "payload": ("payload", None),
     "type": ("type", None),
@@ -88,6 +125,10 @@ _FIELDS: Mapping[str, tuple[str, Callable[[Any, str, list[FieldViolation]], obje
     "trace_context": ("trace_context", _plain_map),
 }
 """Field of the message to field of the domain, and how to read it."""
+
+_OPTIONAL = frozenset(
+    field.name for field in job_pb2.JobSpec.DESCRIPTOR.fields if field.has_presence
+)
 
 
 def read_filter(request: job_service_pb2.ListJobsRequest, limits: Limits) -> JobFilter | None:

@@ -10,12 +10,12 @@ from jobqueue.domain.limits import Limits
 from jobqueue.events.encode import event_message
 from jobqueue.rpc.convert import (
     job_message,
+    read_columns,
     read_filter,
     read_job_id,
     read_page_size,
     read_request_id,
     read_spec,
-    read_specs,
 )
 from jobqueue.submission.jobs import Jobs
 from jobqueue.submission.submitter import Submits
@@ -47,7 +47,7 @@ class JobService(JobServiceServicer):
     ) -> pb.SubmitJobsResponse:
         """Store all of the jobs or none."""
         request_id = read_request_id(request.request_id)
-        made = await self._submitter.submit_many(read_specs(request.jobs), request_id)
+        made = await self._submitter.submit_columns(read_columns(request.jobs), request_id)
         return pb.SubmitJobsResponse(
             job_ids=[str(job.job_id) for job in made],
             existing=[job.existing for job in made],

@@ -9,13 +9,15 @@ batches are never merged with strangers: they are all or none.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Protocol
-from uuid import UUID, uuid4
+from uuid import UUID
 from weakref import WeakValueDictionary
 
-from jobqueue.domain.content import derived_job_id
+from jobqueue.domain.columns import JobColumns, columns_of, nth
+from jobqueue.domain.content import derived_job_ids, random_job_ids
 from jobqueue.domain.job import JobSpec, Submitted
 from jobqueue.domain.limits import Limits, check, check_batch, spec_faults
 from jobqueue.domain.state import JobStatus, Reason
@@ -30,7 +32,7 @@ from jobqueue.errors import (
 )
 from jobqueue.runtime.batcher import Batcher
 from jobqueue.store.faults import rejected_item, retrying_told
-from jobqueue.store.jobs import Stored, submit_jobs
+from jobqueue.store.jobs import Other, job_ids, submit_jobs
 from jobqueue.store.pool import Connection, Db, Pool, limit_lock_waits
 from jobqueue.store.signals import tell_moved
 
@@ -43,7 +45,16 @@ _HELD_FIRST_S, _HELD_LAST_S = 0.02, 0.5
 
 Item = tuple[UUID, JobSpec]
 Announce = Callable[[Iterable[str]], None]
-Store = Callable[[], Awaitable[list[Stored]]]
+Others = Mapping[int, Other]
+Store = Callable[[], Awaitable[Others]]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What goes to the database at once: submissions and the ids that their jobs get."""
+
+    ids: Sequence[UUID]
+    columns: JobColumns
 
 
 class Submits(Protocol):
@@ -52,7 +63,7 @@ class Submits(Protocol):
     async def submit(self, spec: JobSpec, request_id: str = "") -> Submitted:
         """Store one job and return its id."""
 
-    async def submit_many(self, specs: Sequence[JobSpec], request_id: str = "") -> list[Submitted]:
+    async def submit_columns(self, columns: JobColumns, request_id: str = "") -> list[Submitted]:
         """Store all jobs or none."""
 
 
@@ -64,8 +75,8 @@ class Submitter:
         self._pool = pool
         self._limits = limits
         self._announce = announce
-        self._keyless = Batcher(self._flush_keyless, MAX_FLUSH)
-        self._keyed = Batcher(self._flush_keyed, MAX_FLUSH)
+        self._keyless = Batcher(self._flush, MAX_FLUSH)
+        self._keyed = Batcher(self._flush, MAX_FLUSH)
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._lone = asyncio.Semaphore(max(pool.get_max_size() // 2, 1))
 
@@ -77,89 +88,97 @@ class Submitter:
         AlreadyExists (key known with other content), Unavailable.
         """
         check(spec_faults(spec, self._limits))
-        item = _identified(spec, request_id, 0)
+        (job_id,) = _ids(request_id, 1)
+        item = job_id, spec
         lane = self._keyless if spec.idempotency_key is None else self._keyed
-        stored = await lane.submit(item)
-        if stored is None:
-            stored = await self._store_alone(item)
-        if stored.outcome not in _ACCEPTED:
-            raise _refusal(stored.outcome, spec, at="job")
-        self._announce_due([item])
-        return _submitted(stored)
+        other = await lane.submit(item)
+        if other is _ALONE:
+            other = await self._store_alone(item)
+        if other is not None and other.outcome not in _ACCEPTED:
+            raise _refusal(other.outcome, spec, at="job")
+        if not spec.delay_s and spec.not_before is None:
+            self._announce((spec.queue,))
+        return Submitted(job_id) if other is None else _submitted(other)
 
     async def submit_many(self, specs: Sequence[JobSpec], request_id: str = "") -> list[Submitted]:
         """Store all jobs or none; ids in the order of ``specs``.
 
         Raises as ``submit``; message and field path name the index of the bad item.
         """
-        check_batch(specs, self._limits)
-        items = [_identified(spec, request_id, i) for i, spec in enumerate(specs)]
-        if any(spec.idempotency_key is not None for spec in specs):
-            stored = await self._until_free(lambda: self._store_batch_keyed(items), items)
+        return await self.submit_columns(columns_of(specs), request_id)
+
+    async def submit_columns(self, columns: JobColumns, request_id: str = "") -> list[Submitted]:
+        """Do as ``submit_many``, for those who have a batch as columns."""
+        check_batch(columns, self._limits)
+        load = Load(_ids(request_id, columns.size), columns)
+        if columns.idempotency_key:
+            others = await self._until_free(lambda: self._store_batch_keyed(load), load)
         else:
-            stored = await _committed(lambda: self._store_batch(self._pool, items), items)
-        self._announce_due(items)
-        return [_submitted(answer) for answer in stored]
+            others = await _committed(lambda: self._store_batch(self._pool, load), load)
+        self._announce_due(columns)
+        made = list(map(Submitted, load.ids))
+        for index, other in others.items():
+            made[index] = _submitted(other)
+        return made
 
     async def close(self) -> None:
         """Wait for the flushes in flight and the gathered ones."""
         await self._keyless.drain()
         await self._keyed.drain()
 
-    async def _store_batch_keyed(self, items: Sequence[Item]) -> list[Stored]:
+    async def _store_batch_keyed(self, load: Load) -> Others:
         async with self._impatient() as connection:
-            return await self._store_batch(connection, items)
+            return await self._store_batch(connection, load)
 
-    async def _store_batch(self, db: Db, items: Sequence[Item]) -> list[Stored]:
+    async def _store_batch(self, db: Db, load: Load) -> Others:
         try:
-            return await self._store(db, items, atomic=True)
+            return await self._store(db, load, atomic=True)
         except Exception as error:
             rejected = rejected_item(error)
             if rejected is None:
                 raise
             index, outcome = rejected
-            raise _refusal(outcome, items[index][1], at=f"jobs[{index}]") from error
+            raise _refusal(outcome, load.columns.item(index), at=f"jobs[{index}]") from error
 
-    async def _store_alone(self, item: Item) -> Stored:
+    async def _store_alone(self, item: Item) -> Other | None:
         """Store one item for as long as its caller waits; a cancelled caller ends it."""
-        _, spec = item
-        key = (spec.tenant, spec.idempotency_key or str(item[0]))
+        job_id, spec = item
+        key = (spec.tenant, spec.idempotency_key or str(job_id))
         turn = self._turns.setdefault(key, asyncio.Lock())
+        load = _load([item])
         async with turn:
-            (stored,) = await self._until_free(lambda: self._store_keyed([item]), [item])
-        return stored
+            others = await self._until_free(lambda: self._store_lane(load), load)
+        return others.get(0)
 
-    async def _until_free(self, store: Store, items: Sequence[Item]) -> list[Stored]:
+    async def _until_free(self, store: Store, load: Load) -> Others:
         """Store again and again while a transaction holds a key; at most half the pool does."""
         pause_s = _HELD_FIRST_S
         while True:
             try:
                 async with self._lone:
-                    return await _committed(store, items)
+                    return await _committed(store, load)
             except Aborted as error:
                 if error.reason != "LOCKED":
                     raise
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, _HELD_LAST_S)
 
-    async def _flush_keyless(self, items: Sequence[Item]) -> Sequence[Stored | None]:
-        return await self._flush(lambda: self._store(self._pool, items, atomic=False), items)
-
-    async def _flush_keyed(self, items: Sequence[Item]) -> Sequence[Stored | None]:
-        return await self._flush(lambda: self._store_keyed(items), items)
-
-    async def _flush(self, store: Store, items: Sequence[Item]) -> Sequence[Stored | None]:
-        """Store a joined flush; None for each item that must be tried alone."""
+    async def _flush(self, items: Sequence[Item]) -> Sequence[Other | None]:
+        """Store a joined flush; None: stored; ``_ALONE`` for each when all must be tried alone."""
+        load = _load(items)
         try:
-            return await _committed(store, items)
+            others = await _committed(lambda: self._store_lane(load), load)
         except Unavailable:
             raise
         except JobQueueError:
-            return [None] * len(items)
+            return [_ALONE] * len(items)
+        return list(map(others.get, range(len(items))))
 
-    async def _store_keyed(self, items: Sequence[Item]) -> list[Stored]:
+    async def _store_lane(self, load: Load) -> Others:
+        if not load.columns.idempotency_key:
+            return await self._store(self._pool, load, atomic=False)
         async with self._impatient() as connection:
-            return await self._store(connection, items, atomic=False)
+            return await self._store(connection, load, atomic=False)
 
     @asynccontextmanager
     async def _impatient(self) -> AsyncIterator[Connection]:
@@ -168,38 +187,56 @@ class Submitter:
             await limit_lock_waits(connection, KEYED_LOCK_WAIT_S)
             yield connection
 
-    async def _store(self, db: Db, items: Sequence[Item], *, atomic: bool) -> list[Stored]:
-        return await submit_jobs(db, items, atomic=atomic, horizon_s=self._limits.delay_s)
+    async def _store(self, db: Db, load: Load, *, atomic: bool) -> Others:
+        return await submit_jobs(
+            db, load.ids, load.columns, atomic=atomic, horizon_s=self._limits.delay_s
+        )
 
-    def _announce_due(self, items: Iterable[Item]) -> None:
-        due = {s.queue for _, s in items if not s.delay_s and s.not_before is None}
+    def _announce_due(self, columns: JobColumns) -> None:
+        due = set(columns.queue)
+        if columns.delay_s or columns.not_before:
+            specs = columns.items()
+            due = {s.queue for s in specs if not s.delay_s and s.not_before is None}
         if due:
             self._announce(due)
 
 
-async def _committed(store: Store, items: Sequence[Item]) -> list[Stored]:
+async def _committed(store: Store, load: Load) -> Others:
     """Store, again over transient errors, and say what was stored."""
-    stored, unclear = await retrying_told(store)
-    pairs = zip(items, stored, strict=True)
+    others, unclear = await retrying_told(store)
+    tell_moved(_new(load, others, unclear=unclear), JobStatus.PENDING, Reason.SUBMITTED)
+    return others
+
+
+def _new(load: Load, others: Others, *, unclear: bool) -> Counter[str]:
+    """Count by queue what this call stored; where an answer was lost, what was there already."""
+    queues, size = load.columns.queue, load.columns.size
+    if not others:
+        return Counter({queues[0]: size}) if len(queues) == 1 else Counter(queues)
     # By id: one that was sent twice is stored once.
     new = {
-        answer.job_id: spec.queue
-        for (_, spec), answer in pairs
-        if answer.outcome == "NEW" and (answer.fresh or unclear)
+        job_id: nth(queues, i)
+        for i, job_id in enumerate(load.ids)
+        if i not in others or (unclear and others[i].outcome == "REPEATED")
     }
-    tell_moved(Counter(new.values()), JobStatus.PENDING, Reason.SUBMITTED)
-    return stored
+    return Counter(new.values())
 
 
-_ACCEPTED = ("NEW", "EXISTING")
+_ACCEPTED = ("REPEATED", "EXISTING")
+_ALONE = Other(UUID(int=0), "REPEATED")
+"""Answers an item of a joined flush that must be tried alone."""
 
 
-def _identified(spec: JobSpec, request_id: str, index: int) -> Item:
-    return (derived_job_id(request_id, index) if request_id else uuid4()), spec
+def _ids(request_id: str, count: int) -> Sequence[UUID]:
+    return job_ids(derived_job_ids(request_id, count) if request_id else random_job_ids(count))
 
 
-def _submitted(stored: Stored) -> Submitted:
-    return Submitted(stored.job_id, existing=stored.outcome == "EXISTING")
+def _load(items: Sequence[Item]) -> Load:
+    return Load([job_id for job_id, _ in items], columns_of([spec for _, spec in items]))
+
+
+def _submitted(other: Other) -> Submitted:
+    return Submitted(other.job_id, existing=other.outcome == "EXISTING")
 
 
 def _refusal(outcome: str, spec: JobSpec, *, at: str) -> JobQueueError:

@@ -1,6 +1,6 @@
 """The span of a submission, and the context that its jobs carry from then on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -8,6 +8,7 @@ from opentelemetry import context as current
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanKind, Tracer
 
+from jobqueue.domain.columns import JobColumns
 from jobqueue.domain.job import JobSpec, Submitted
 from jobqueue.submission.submitter import Submits
 from jobqueue.telemetry.attributes import BATCH_COUNT, EXISTING, MESSAGE_ID, note_error, operation
@@ -30,25 +31,28 @@ class TracedSubmitter:
 
     async def submit(self, spec: JobSpec, request_id: str = "") -> Submitted:
         """Store one job. Raises as the one behind it."""
-        with self._span([spec]) as span:
+        with self._span({spec.queue}, (spec.trace_context,)) as span:
             made = await self._submitter.submit(_carrying(spec, carrier_of(span)), request_id)
             span.set_attribute(MESSAGE_ID, str(made.job_id))
             span.set_attribute(EXISTING, made.existing)
             return made
 
-    async def submit_many(self, specs: Sequence[JobSpec], request_id: str = "") -> list[Submitted]:
+    async def submit_columns(self, columns: JobColumns, request_id: str = "") -> list[Submitted]:
         """Store all jobs or none. Raises as the one behind it."""
-        with self._span(specs) as span:
-            span.set_attribute(BATCH_COUNT, len(specs))
+        brought = columns.trace_context
+        with self._span(set(columns.queue), brought if columns.size == 1 else ()) as span:
+            span.set_attribute(BATCH_COUNT, columns.size)
             carrier = carrier_of(span)
-            carrying = [_carrying(spec, carrier) for spec in specs]
-            return await self._submitter.submit_many(carrying, request_id)
+            carried = [theirs or carrier for theirs in brought or ({},)]
+            return await self._submitter.submit_columns(
+                replace(columns, trace_context=carried), request_id
+            )
 
     @contextmanager
-    def _span(self, specs: Sequence[JobSpec]) -> Iterator[Span]:
-        queues = {spec.queue for spec in specs}
-        queue = queues.pop() if len(queues) == 1 else None
-        parent, links = _parent(specs)
+    def _span(self, queues: set[str], brought: Sequence[Mapping[str, str]]) -> Iterator[Span]:
+        """``brought``: the context of the job, if there is only one job."""
+        queue = next(iter(queues)) if len(queues) == 1 else None
+        parent, links = _parent(brought)
         with self._tracer.start_as_current_span(
             SUBMIT,
             context=parent,
@@ -69,10 +73,10 @@ def _carrying(spec: JobSpec, carrier: dict[str, str]) -> JobSpec:
     return spec if spec.trace_context else replace(spec, trace_context=carrier)
 
 
-def _parent(specs: Sequence[JobSpec]) -> tuple[Context, list[Link]]:
+def _parent(brought: Sequence[Mapping[str, str]]) -> tuple[Context, list[Link]]:
     """Return under what a submission happens, and the other context of a job that has two."""
-    brought = context_of(specs[0].trace_context) if len(specs) == 1 else Context()
-    theirs = span_context_in(brought)
+    brought_along = context_of(brought[0]) if brought else Context()
+    theirs = span_context_in(brought_along)
     if span_context_in() is None:
-        return brought, []
+        return brought_along, []
     return current.get_current(), [Link(theirs)] if theirs else []

@@ -8,11 +8,10 @@ import asyncpg
 import pytest
 
 from jobqueue.store.faults import rejected_item
-from jobqueue.store.jobs import get_job, submit_jobs
+from jobqueue.store.jobs import get_job
 from jobqueue.store.pool import Connection
 from jobqueue.store.queues import delete_queue
 from tests.support.store import (
-    HORIZON_S,
     add_queue,
     last_event,
     path,
@@ -20,6 +19,7 @@ from tests.support.store import (
     spec,
     status,
     store,
+    store_items,
     submit,
 )
 
@@ -63,7 +63,7 @@ async def test_a_not_before_beyond_the_horizon_is_refused(db: Connection) -> Non
     far = spec(not_before=datetime.now(UTC) + timedelta(days=2), idempotency_key="k")
     near = spec(not_before=datetime.now(UTC) + timedelta(hours=1))
     items = [(uuid4(), far), (uuid4(), near)]
-    found = await submit_jobs(db, items, atomic=False, horizon_s=86_400.0)
+    found = await store_items(db, items, horizon_s=86_400.0)
     assert [s.outcome for s in found] == ["TOO_FAR", "NEW"]
     assert await db.fetchval("SELECT count(*) FROM jobqueue.idempotency_keys") == 0
 
@@ -71,7 +71,7 @@ async def test_a_not_before_beyond_the_horizon_is_refused(db: Connection) -> Non
 async def test_ids_come_back_in_the_order_of_the_batch(db: Connection) -> None:
     await add_queue(db)
     items = [(uuid4(), spec(payload=b"%d" % i, delay_s=i % 2)) for i in range(500)]
-    found = await submit_jobs(db, items, atomic=True, horizon_s=HORIZON_S)
+    found = await store_items(db, items, atomic=True)
     assert [s.job_id for s in found] == [job_id for job_id, _ in items]
     in_order = await db.fetch("SELECT job_id, payload FROM jobqueue.jobs ORDER BY id")
     assert [r["job_id"] for r in in_order] == [job_id for job_id, _ in items]
@@ -149,9 +149,9 @@ async def test_a_repeated_submission_stores_nothing_twice(db: Connection, key: s
     items = [(uuid4(), spec(idempotency_key=key, delay_s=d)) for d in (0.0, 60.0)][
         : 1 if key else 2
     ]
-    for _ in range(2):
-        found = await submit_jobs(db, items, atomic=True, horizon_s=HORIZON_S)
-        assert [(s.job_id, s.outcome) for s in found] == [(job_id, "NEW") for job_id, _ in items]
+    for outcome in ("NEW", "REPEATED"):
+        found = await store_items(db, items, atomic=True)
+        assert [(s.job_id, s.outcome) for s in found] == [(job_id, outcome) for job_id, _ in items]
     for table in ("jobs", "job_events"):
         assert await db.fetchval(f"SELECT count(*) FROM jobqueue.{table}") == len(items)
 

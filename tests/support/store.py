@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
+from jobqueue.domain.columns import columns_of
 from jobqueue.domain.job import JobSpec
 from jobqueue.domain.lease import Counters, LeasedJob
 from jobqueue.domain.outcome import Charge, Completed, Failed, Outcome, Settlement, decide
 from jobqueue.domain.queue import PRIORITIES, QueuePolicy
-from jobqueue.store.jobs import Stored, submit_jobs
+from jobqueue.store.jobs import submit_jobs
 from jobqueue.store.leases import Probe, claim_jobs, settle_leases
 from jobqueue.store.pool import Connection, Db
 from jobqueue.store.queues import create_queue
@@ -30,10 +31,34 @@ def spec(**fields: Any) -> JobSpec:
     return JobSpec(**({"queue": "q", "type": "t"} | fields))
 
 
+class Stored(NamedTuple):
+    """What became of a submission: NEW, or as the statement says."""
+
+    job_id: UUID
+    outcome: str
+
+
+async def store_items(
+    db: Db,
+    items: Sequence[tuple[UUID, JobSpec]],
+    *,
+    atomic: bool = False,
+    horizon_s: float = HORIZON_S,
+) -> list[Stored]:
+    """Submit jobs under given ids and return what became of each."""
+    ids = [job_id for job_id, _ in items]
+    columns = columns_of([one for _, one in items])
+    others = await submit_jobs(db, ids, columns, atomic=atomic, horizon_s=horizon_s)
+    told = [others.get(i) for i in range(len(ids))]
+    return [
+        Stored(other.job_id, other.outcome) if other else Stored(job_id, "NEW")
+        for job_id, other in zip(ids, told, strict=True)
+    ]
+
+
 async def store(db: Db, specs: Iterable[JobSpec], *, atomic: bool = False) -> list[Stored]:
     """Submit and return what became of each."""
-    items = [(uuid4(), one) for one in specs]
-    return await submit_jobs(db, items, atomic=atomic, horizon_s=HORIZON_S)
+    return await store_items(db, [(uuid4(), one) for one in specs], atomic=atomic)
 
 
 async def submit(db: Db, n: int = 1, **fields: Any) -> list[UUID]:

@@ -1,10 +1,10 @@
--- Stores jobs; see the function for what it promises. One item each:
--- $1 atomic bool · $2 horizon of not_before in seconds float8 · $3 job ids uuid[] · $4 queues
--- text[] · $5 types text[] · $6 priorities int2[] · $7 payloads bytea[] · $8 max_retries int[] ·
--- $9 ttl_s float8[] · $10 delay_s float8[] · $11 not_before timestamptz[] · $12 timeout_s
--- float8[] · $13 tenants text[] · $14 keys text[] · $15 content hashes bytea[] · $16 labels json
--- text[] · $17 trace contexts json text[]
-SELECT ord, job_id, outcome, fresh
-FROM jobqueue.submit_jobs($1::bool, $2::float8, $3::uuid[], $4::text[], $5::text[],
-    $6::smallint[], $7::bytea[], $8::int[], $9::float8[], $10::float8[], $11::timestamptz[],
-    $12::float8[], $13::text[], $14::text[], $15::bytea[], $16::text[], $17::text[]);
+-- Stores jobs; see the function for what it promises, and for how long the arrays are.
+-- $1 atomic bool · $2 again bool · $3 horizon of not_before in seconds float8 · $4 job ids uuid[] ·
+-- $5 payloads bytea[] · $6 queues text[] · $7 types text[] · $8 priorities int2[] · $9 max_retries
+-- int[] · $10 ttl_s float8[] · $11 delay_s float8[] · $12 not_before timestamptz[] · $13 timeout_s
+-- float8[] · $14 tenants text[] · $15 keys text[] · $16 content hashes bytea[] · $17 labels json
+-- text[] · $18 trace contexts json text[]
+SELECT ord, job_id, outcome
+FROM jobqueue.submit_jobs($1::bool, $2::bool, $3::float8, $4::uuid[], $5::bytea[], $6::text[],
+    $7::text[], $8::smallint[], $9::int[], $10::float8[], $11::float8[], $12::timestamptz[],
+    $13::float8[], $14::text[], $15::text[], $16::bytea[], $17::text[], $18::text[]);

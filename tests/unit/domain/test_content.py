@@ -1,12 +1,13 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
+from uuid import RFC_4122, UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobqueue.domain.content import content_hash, derived_job_id
+from jobqueue.domain.content import content_hash, derived_job_ids, random_job_ids
 from jobqueue.domain.job import JobSpec
 
 BASE = JobSpec("mail", b"hello")
@@ -66,14 +67,23 @@ def test_different_payloads_are_different_content(one: bytes, other: bytes) -> N
     assert same == (one == other)
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(0, 10_000))
-def test_derived_ids_are_uuids_v4_and_repeatable(request_id: str, index: int) -> None:
-    made = derived_job_id(request_id, index)
-    assert made == derived_job_id(request_id, index)
-    assert made.version == 4
-    assert made.variant == "specified in RFC 4122"
+def uuids(raw: bytes) -> list[UUID]:
+    return [UUID(bytes=raw[at : at + 16]) for at in range(0, len(raw), 16)]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.integers(1, 300))
+def test_derived_ids_are_uuids_v4_and_repeatable(request_id: str, count: int) -> None:
+    made = derived_job_ids(request_id, count)
+    assert made == derived_job_ids(request_id, count + 1)[: 16 * count]
+    assert {(id_.version, id_.variant) for id_ in uuids(made)} == {(4, RFC_4122)}
 
 
 def test_derived_ids_differ_by_index_and_request() -> None:
-    made = {derived_job_id(r, i) for r in ("a", "b", "1:a", ":a") for i in range(1000)}
-    assert len(made) == 4000
+    made = [uuids(derived_job_ids(r, 1000)) for r in ("a", "b", "1:a", ":a")]
+    assert len({id_ for ids in made for id_ in ids}) == 4000
+
+
+def test_random_ids_are_uuids_v4() -> None:
+    made = uuids(random_job_ids(1000))
+    assert len(set(made)) == 1000
+    assert {(id_.version, id_.variant) for id_ in made} == {(4, RFC_4122)}

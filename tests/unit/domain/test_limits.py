@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobqueue.domain.columns import columns_of
 from jobqueue.domain.job import JobSpec
 from jobqueue.domain.limits import (
     MIB,
@@ -126,26 +127,26 @@ def test_any_other_priority_is_refused(text: str) -> None:
 
 
 def test_a_batch_of_ten_thousand_is_good_and_one_more_is_not() -> None:
-    check_batch([BASE] * 10_000, LIMITS)
+    check_batch(columns_of([BASE] * 10_000), LIMITS)
     with pytest.raises(InvalidArgument, match="jobs: has more than 10000 jobs"):
-        check_batch([BASE] * 10_001, LIMITS)
+        check_batch(columns_of([BASE] * 10_001), LIMITS)
 
 
 def test_an_empty_batch_is_refused() -> None:
     with pytest.raises(InvalidArgument, match="jobs: must not be empty"):
-        check_batch([], LIMITS)
+        check_batch(columns_of([]), LIMITS)
 
 
 def test_the_payloads_of_a_batch_are_bounded_together() -> None:
     full = replace(BASE, payload=b"x" * MIB)
-    check_batch([full] * 32, LIMITS)
+    check_batch(columns_of([full] * 32), LIMITS)
     with pytest.raises(InvalidArgument, match="jobs: payloads add up"):
-        check_batch([*[full] * 32, replace(BASE, payload=b"x")], LIMITS)
+        check_batch(columns_of([*[full] * 32, replace(BASE, payload=b"x")]), LIMITS)
 
 
 def test_a_bad_item_of_a_batch_is_named_by_its_index() -> None:
     with pytest.raises(InvalidArgument) as caught:
-        check_batch([BASE, BASE, replace(BASE, priority=10)], LIMITS)
+        check_batch(columns_of([BASE, BASE, replace(BASE, priority=10)]), LIMITS)
     assert [v.field for v in caught.value.violations] == ["jobs[2].priority"]
 
 

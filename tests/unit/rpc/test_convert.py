@@ -12,12 +12,12 @@ from jobqueue.errors import InvalidArgument
 from jobqueue.events.encode import event_message
 from jobqueue.rpc.convert import (
     job_message,
+    read_columns,
     read_filter,
     read_job_id,
     read_page_size,
     read_request_id,
     read_spec,
-    read_specs,
 )
 from jobqueue.v1 import job_pb2, job_service_pb2
 
@@ -94,7 +94,27 @@ def test_all_bad_times_of_a_submission_are_named_at_once() -> None:
 def test_a_bad_item_of_a_batch_is_named_by_its_index() -> None:
     good = job_pb2.JobSpec(queue="q")
     with pytest.raises(InvalidArgument, match=r"jobs\[1\]\.ttl: is not a valid duration"):
-        read_specs([good, job_pb2.JobSpec(queue="q", ttl=TOO_LONG), good])
+        read_columns([good, job_pb2.JobSpec(queue="q", ttl=TOO_LONG), good])
+
+
+def test_a_batch_is_read_as_its_items_are_one_by_one() -> None:
+    rich = job_pb2.JobSpec(
+        queue="mail",
+        payload=b"1",
+        type="send",
+        priority=7,
+        max_retries=0,
+        ttl=Duration(seconds=60),
+        not_before=Timestamp(seconds=1_893_499_200),
+        run_timeout=Duration(seconds=5),
+        idempotency_key="k",
+        tenant="t",
+        labels={"a": "b"},
+        trace_context={"traceparent": "00"},
+    )
+    empty = job_pb2.JobSpec(queue="mail", type="", ttl=Duration(), delay=Duration(seconds=1))
+    for batch in ([rich, empty, rich], [rich] * 3, [empty] * 3, [job_pb2.JobSpec()] * 2, []):
+        assert list(read_columns(batch).items()) == [read_spec(one) for one in batch]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-from collections.abc import Sequence
 from uuid import uuid4
 
 import pytest
 from opentelemetry.trace import SpanKind, StatusCode
 
+from jobqueue.domain.columns import JobColumns, columns_of
 from jobqueue.domain.job import JobSpec, Submitted
 from jobqueue.errors import NotFound
 from jobqueue.telemetry.carriers import continued
@@ -21,13 +21,13 @@ class Taking:
         self.came: list[JobSpec] = []
 
     async def submit(self, spec: JobSpec, request_id: str = "") -> Submitted:
-        return (await self.submit_many([spec], request_id))[0]
+        return (await self.submit_columns(columns_of([spec]), request_id))[0]
 
-    async def submit_many(self, specs: Sequence[JobSpec], request_id: str = "") -> list[Submitted]:
-        if any(spec.queue == "missing" for spec in specs):
+    async def submit_columns(self, columns: JobColumns, request_id: str = "") -> list[Submitted]:
+        if "missing" in columns.queue:
             raise NotFound("queue", "s3cret")
-        self.came += specs
-        return [Submitted(uuid4(), existing=bool(request_id)) for _ in specs]
+        self.came += columns.items()
+        return [Submitted(uuid4(), existing=bool(request_id)) for _ in range(columns.size)]
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ async def test_the_jobs_of_a_batch_share_one_span(
     submitter: TracedSubmitter, behind: Taking, spans: Spans
 ) -> None:
     specs = [JobSpec("mail"), JobSpec("far"), JobSpec("mail", trace_context=OTHER)]
-    await submitter.submit_many(specs)
+    await submitter.submit_columns(columns_of(specs))
     span = spans.only()
     first, second, third = (spec.trace_context for spec in behind.came)
     assert first == second != third == OTHER
