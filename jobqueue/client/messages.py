@@ -1,7 +1,6 @@
 """Domain values to protobuf messages and back: jobs. No rules, only translation."""
 
 from datetime import UTC, datetime
-from operator import attrgetter
 from uuid import UUID
 
 from google.protobuf.duration_pb2 import Duration
@@ -17,8 +16,10 @@ _STATUS = "JOB_STATUS_"
 
 def duration(seconds: float | None) -> Duration | None:
     """Return seconds as a message, rounded to nanoseconds."""
-    if seconds is None:
-        return None
+    return None if seconds is None else _duration(seconds)
+
+
+def _duration(seconds: float) -> Duration:
     message = Duration()
     message.FromNanoseconds(round(seconds * 1e9))
     return message
@@ -49,24 +50,35 @@ def spec_message(spec: JobSpec) -> job_pb2.JobSpec:
 
     Raises InvalidArgument for a ``not_before`` that UTC cannot express.
     """
-    said = {name: value for name, value in zip(_PLAIN, _plain(spec), strict=True) if value}
-    message = job_pb2.JobSpec(**said)
-    for name, value in zip(_OPTIONAL, _optional(spec), strict=True):
-        if value is not None:
-            setattr(message, name, value)
-    for name, length_s in zip(_TIMES, _times(spec), strict=True):
-        if length_s is not None:
-            getattr(message, name).FromNanoseconds(round(length_s * 1e9))
-    if spec.not_before is not None:
-        _set_instant(message.not_before, spec.not_before)
+    # Field by field: a call that names them all takes three times as long.
+    message = job_pb2.JobSpec(queue=spec.queue, payload=spec.payload)
+    if spec.type is not None:
+        message.type = spec.type
+    if spec.priority:
+        message.priority = spec.priority
+    if spec.max_retries is not None:
+        message.max_retries = spec.max_retries
+    if spec.idempotency_key is not None:
+        message.idempotency_key = spec.idempotency_key
+    if spec.tenant:
+        message.tenant = spec.tenant
+    if spec.labels:
+        message.labels.update(spec.labels)
+    if spec.trace_context:
+        message.trace_context.update(spec.trace_context)
+    _set_times(message, spec)
     return message
 
 
-_PLAIN = ("queue", "payload", "priority", "tenant", "labels", "trace_context")
-_OPTIONAL = ("type", "max_retries", "idempotency_key")
-_TIMES = {"ttl": "ttl_s", "delay": "delay_s", "run_timeout": "timeout_s"}
-_plain, _optional, _times = (attrgetter(*names) for names in (_PLAIN, _OPTIONAL, _TIMES.values()))
-"""Field by field: a message to which all are given at once takes three times as long."""
+def _set_times(message: job_pb2.JobSpec, spec: JobSpec) -> None:
+    if spec.ttl_s is not None:
+        message.ttl.CopyFrom(_duration(spec.ttl_s))
+    if spec.delay_s is not None:
+        message.delay.CopyFrom(_duration(spec.delay_s))
+    if spec.timeout_s is not None:
+        message.run_timeout.CopyFrom(_duration(spec.timeout_s))
+    if spec.not_before is not None:
+        _set_instant(message.not_before, spec.not_before)
 
 
 def _set_instant(message: Timestamp, at: datetime) -> None:
