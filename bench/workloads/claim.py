@@ -110,7 +110,7 @@ async def _filled(stage: Stage, rows: int, ready: int) -> str:
 
 @asynccontextmanager
 async def _hot(dsn: str) -> AsyncIterator[Connection]:
-    connection = await connect(dsn, keyed=True)
+    connection = await connect(dsn)
     try:
         yield connection
     finally:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from jobqueue.domain.lease import LeasedJob
+from jobqueue.lease.frontier import Frontier
 from jobqueue.lease.probes import ProbePlan
 from jobqueue.lease.signals import QUEUES_MISSING
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
@@ -64,6 +65,7 @@ class Claimer:
         self._serving_until = 0.0
         self._rotation = 0
         self._pace = LimitPace(clock)
+        self._frontier = Frontier(clock)
 
     def hint(self, queues: Collection[str]) -> bool:
         """Take note that these queues may have jobs; return whether we serve one of them.
@@ -84,13 +86,30 @@ class Claimer:
 
     async def claim(self, db: Connection, worker: int, n: int, *, running: bool) -> list[LeasedJob]:
         """Take up to ``n`` jobs in one statement; in one transaction if limited queues are due."""
+        try:
+            return await self._claim(db, worker, n, running=running)
+        except BaseException:
+            self._frontier.forget()  # what was taken may be back
+            raise
+
+    async def _claim(
+        self, db: Connection, worker: int, n: int, *, running: bool
+    ) -> list[LeasedJob]:
         await self._refresh(db)
         usable = [q for q in self._serving if not q.limited or self._pace.is_due(q.name)]
         probes = self._plan.probes(usable, n, self._rotation)
         self._rotation += 1
         if not probes:
             return []
-        call = _Call(db, worker, self._plan.types, self._lease_s, running=running)
+        call = _Call(
+            db,
+            worker,
+            self._plan.types,
+            self._lease_s,
+            self._clock,
+            self._frontier,
+            running=running,
+        )
         limited = sorted(q.name for q in usable if q.limited and not q.paused)
         if not limited:
             return await call.take(probes, n, limited=False)
@@ -102,7 +121,10 @@ class Claimer:
 
     async def _refresh(self, db: Connection) -> None:
         if self._clock.monotonic() >= self._serving_until:
-            self._serving = await list_queue_serving(db, self._names)
+            serving = await list_queue_serving(db, self._names)
+            if serving != self._serving:  # a queue that was paused or full gave nothing for that
+                self._frontier.forget()
+            self._serving = serving
             self._serving_until = self._clock.monotonic() + SERVING_AGE_S
             missing = frozenset(self._names).difference(queue.name for queue in self._serving)
             if missing:
@@ -120,17 +142,29 @@ class Claimer:
 class _Call:
     """One claim under way."""
 
-    def __init__(
-        self, db: Connection, worker: int, types: frozenset[str], lease_s: float, *, running: bool
+    def __init__(  # noqa: PLR0913 - what a statement needs, and who learns from it
+        self,
+        db: Connection,
+        worker: int,
+        types: frozenset[str],
+        lease_s: float,
+        clock: Clock,
+        frontier: Frontier,
+        *,
+        running: bool,
     ) -> None:
         self._db = db
         self._worker = worker
         self._types = sorted(types)
         self._lease_s = lease_s
+        self._clock = clock
+        self._frontier = frontier
         self._running = running
 
     async def take(self, probes: Sequence[Probe], n: int, *, limited: bool) -> list[LeasedJob]:
-        return await claim_jobs(
+        probes = self._frontier.bound(probes)
+        begun_at = self._clock.monotonic()
+        jobs = await claim_jobs(
             self._db,
             worker=self._worker,
             probes=probes,
@@ -140,6 +174,8 @@ class _Call:
             running=self._running,
             limited=limited,
         )
+        self._frontier.note(probes, n, jobs, begun_at)
+        return jobs
 
     async def take_within(
         self, probes: Sequence[Probe], n: int, rooms: dict[str, int]

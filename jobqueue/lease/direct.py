@@ -47,7 +47,6 @@ class DirectLeases(Holder):
             timeout_s=settings.statement_timeout_s,
             connect_timeout_s=settings.connect_timeout_s,
             pgbouncer=settings.pgbouncer,
-            keyed=True,
         )
         self._claimer = Claimer(queues, ProbePlan(frozenset(types)), settings.lease_s)
         self._listener: Listener | None = None

@@ -37,7 +37,7 @@ class HotConnection:
     that is gone would never answer. ``on_reconnect`` hears of every connection but the first.
     """
 
-    def __init__(  # noqa: PLR0913 - each names a part of the connection
+    def __init__(
         self,
         dsn: str,
         *,
@@ -45,7 +45,6 @@ class HotConnection:
         timeout_s: float,
         connect_timeout_s: float,
         pgbouncer: bool,
-        keyed: bool = False,
         on_reconnect: Callable[[], None] = lambda: None,
     ) -> None:
         self._dsn = dsn
@@ -53,7 +52,6 @@ class HotConnection:
         self._timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
         self._pgbouncer = pgbouncer
-        self._keyed = keyed
         self._on_reconnect = on_reconnect
         self._lock = asyncio.Lock()
         self._connection: Connection | None = None
@@ -87,7 +85,6 @@ class HotConnection:
                 connect_timeout_s=self._connect_timeout_s,
                 pgbouncer=self._pgbouncer,
                 application_name=self._name,
-                keyed=self._keyed,
             )
             if self._connected_before:
                 self._on_reconnect()

@@ -32,7 +32,8 @@ class Probe:
     """One place a claim looks at: at most ``quota`` jobs of this queue and priority.
 
     ``untyped`` tells whether this worker can run a job of the queue that has no type. A later
-    probe of the same place must ``skip`` the quota of the earlier one.
+    probe of the same place must ``skip`` the quota of the earlier one. Jobs that have been ready
+    for longer than ``within_s`` seconds are not looked at; None looks at all.
     """
 
     queue: str
@@ -40,6 +41,7 @@ class Probe:
     quota: int
     untyped: bool
     skip: int = 0
+    within_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +114,14 @@ async def claim_jobs(  # noqa: PLR0913 - one argument a parameter of the stateme
         [p.priority for p in probes],
         [p.quota for p in probes],
         [p.untyped for p in probes],
+        [p.skip for p in probes],
+        [p.within_s for p in probes],
         n,
         worker,
         lease_s,
         running,
         limited,
         types,
-        [p.skip for p in probes],
     )
     return [rows.leased_job(row) for row in found]
 

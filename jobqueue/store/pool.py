@@ -40,15 +40,6 @@ HOT_SETTINGS = {
     "timezone": "UTC",
 }
 
-_KEYED_SETTINGS = {
-    # For connections whose few statements look everything up by key and are written so that the
-    # planner has no other way: planned once, for half of the database's time (docs/adr/0012).
-    "plan_cache_mode": "force_generic_plan",
-    "enable_seqscan": "off",
-    "enable_bitmapscan": "off",
-    "enable_mergejoin": "off",
-}
-
 _POOLED_SETTINGS = {"timezone": "UTC"}
 """Of those, what PgBouncer knows and keeps for each client. Unnamed statements are planned anew
 each time; the rest is its administrator's, and the one that costs jobs is checked."""
@@ -76,18 +67,13 @@ async def connect(
     connect_timeout_s: float = 3.0,
     pgbouncer: bool = False,
     application_name: str = "",
-    keyed: bool = False,
 ) -> Connection:
     """Open one connection.
 
-    ``keyed`` is for the statements of a worker that claims and settles, and for no other: their
-    plans are kept, and scans of whole tables are off. PgBouncer has no such connections.
     Raises Unavailable when it cannot be had in time, FailedPrecondition when PgBouncer's sessions
     do not keep what they commit.
     """
     options = _options(connect_timeout_s, application_name, pgbouncer=pgbouncer)
-    if keyed and not pgbouncer:
-        options["server_settings"] = options["server_settings"] | _KEYED_SETTINGS
     with translated():
         connection: Connection = await asyncpg.connect(dsn, **options)
         try:

@@ -6,7 +6,9 @@ from collections import Counter
 import pytest
 
 from jobqueue.domain.lease import LeasedJob
+from jobqueue.domain.outcome import Released
 from jobqueue.lease.claimer import Claimer
+from jobqueue.lease.frontier import CHEAP_S
 from jobqueue.lease.probes import ProbePlan
 from jobqueue.runtime.clock import ManualClock
 from jobqueue.store.pool import Connection, Pool
@@ -170,3 +172,37 @@ async def test_missed_hints_end_the_waits_of_limited_queues(db: Connection) -> N
     assert await take(one, db, 1) == [], "it was empty a moment ago"
     assert one.hint(())
     assert len(await take(one, db, 1)) == 1
+
+
+class SlowClock(ManualClock):
+    """A clock by which every claim takes so long that bounds pay."""
+
+    def monotonic(self) -> float:
+        self.advance(CHEAP_S)
+        return super().monotonic()
+
+
+async def test_a_job_before_the_frontier_is_found_by_the_next_look_at_everything(
+    db: Connection,
+) -> None:
+    await add_queue(db)
+    await submit(db, 2)
+    clock = SlowClock()
+    one = Claimer(["q"], ProbePlan(frozenset({"t"})), lease_s=60.0, clock=clock)
+    early, late = await take(one, db, 2)
+    assert await settle(db, early, Released()) == "settled"
+    await db.execute("UPDATE jobqueue.ready SET ready_at = ready_at - interval '1 hour'")
+    assert await take(one, db, 1) == [], "it lies before the frontier"
+    clock.advance(60.0)
+    (found,) = await take(one, db, 1)
+    assert found.lease.job == early.lease.job
+    assert await settle(db, late) == "settled"
+
+
+async def test_what_comes_meanwhile_is_never_before_the_frontier(db: Connection) -> None:
+    await add_queue(db)
+    one = Claimer(["q"], ProbePlan(frozenset({"t"})), lease_s=60.0, clock=SlowClock())
+    for _ in range(5):
+        assert await take(one, db, 1) == []
+        await submit(db)
+        assert len(await take(one, db, 2)) == 1

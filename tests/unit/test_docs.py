@@ -99,8 +99,9 @@ def test_every_name_on_the_walk_through_the_code_is_defined_in_its_file() -> Non
 
 def test_the_walk_leaves_out_no_sql_statement_that_moves_a_job_between_worker_and_queue() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-    for statement in ("claim_jobs", "complete_leases", "settle_leases", "lock_expired_leases"):
-        assert f"`jobqueue/store/sql/{statement}.sql`" in text
+    for moved in ("claim_jobs", "complete_leases", "settle_leases"):
+        assert f"`alembic/sql/0001/08_leases.sql` | `{moved}`" in text
+    assert "`jobqueue/store/sql/lock_expired_leases.sql`" in text
 
 
 def test_the_table_of_transitions_is_the_one_the_code_has() -> None:

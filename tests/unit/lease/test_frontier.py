@@ -1,0 +1,105 @@
+"""The frontier: bounds only where a look at everything is dear, never past what may be there."""
+
+from uuid import uuid4
+
+import pytest
+
+from jobqueue.domain.backoff import RetryPolicy
+from jobqueue.domain.lease import Counters, Lease, LeasedJob
+from jobqueue.lease.frontier import CHEAP_S, SLACK_S, WHOLE_SHARE, Frontier
+from jobqueue.runtime.clock import ManualClock
+from jobqueue.store.leases import Probe
+
+NINE, FIVE = Probe("q", 9, 10, untyped=True), Probe("q", 5, 10, untyped=True)
+PROBES = [NINE, FIVE]
+DEAR_S = 10 * CHEAP_S
+
+
+def job(priority: int, waited_s: float) -> LeasedJob:
+    return LeasedJob(
+        Lease(1, 1), uuid4(), "q", "t", b"", priority, 1, True, 3, None, {}, {}, Counters(),
+        RetryPolicy(1.0, 1.0, 2.0), waited_s,
+    )  # fmt: skip
+
+
+class Claims:
+    """A frontier, and a database whose claims take as long as a test says."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock(1000.0)
+        self.frontier = Frontier(self.clock)
+
+    def bounds(self) -> list[float | None]:
+        return [probe.within_s for probe in self.frontier.bound(PROBES)]
+
+    def claim(self, *jobs: LeasedJob, n: int = 10, takes_s: float = DEAR_S) -> None:
+        probes, begun_at = self.frontier.bound(PROBES), self.clock.monotonic()
+        self.clock.advance(takes_s)
+        self.frontier.note(probes, n, jobs, begun_at)
+
+
+@pytest.fixture
+def claims() -> Claims:
+    return Claims()
+
+
+def test_nothing_is_left_out_as_long_as_a_look_at_everything_is_cheap(claims: Claims) -> None:
+    claims.claim(job(9, 1.0), takes_s=CHEAP_S / 2)
+    assert claims.bounds() == [None, None]
+
+
+def test_a_dear_look_is_followed_by_bounded_ones_that_begin_at_the_newest_job(
+    claims: Claims,
+) -> None:
+    claims.claim(job(9, 30.0), job(9, 20.0))
+    nine, five = claims.bounds()
+    assert nine == pytest.approx(20.0 + DEAR_S + SLACK_S)
+    assert five == pytest.approx(DEAR_S + SLACK_S), "nothing was there when we looked"
+
+
+def test_a_place_that_a_full_claim_did_not_come_to_stays_unbounded(claims: Claims) -> None:
+    claims.claim(job(9, 1.0), n=1)
+    nine, five = claims.bounds()
+    assert nine is not None
+    assert five is None
+
+
+def test_everything_is_looked_at_again_after_a_share_of_what_it_cost(claims: Claims) -> None:
+    claims.claim(job(9, 1.0))
+    claims.clock.advance(DEAR_S * WHOLE_SHARE - 0.001)
+    assert None not in claims.bounds()
+    claims.clock.advance(0.002)
+    assert claims.bounds() == [None, None]
+
+
+def test_bounded_claims_do_not_put_off_the_next_look_at_everything(claims: Claims) -> None:
+    claims.claim(job(9, 1.0))
+    for _ in range(WHOLE_SHARE):
+        claims.claim(job(9, 0.0))
+    claims.clock.advance(0.001)
+    assert claims.bounds() == [None, None]
+
+
+def test_a_job_before_the_frontier_lets_the_next_claim_look_for_more(claims: Claims) -> None:
+    claims.claim(job(9, 1.0))
+    claims.clock.advance(DEAR_S * WHOLE_SHARE)
+    claims.claim(job(9, 500.0), job(9, 0.5))
+    assert claims.bounds() == [None, None]
+    claims.claim(job(9, 0.1))
+    assert None not in claims.bounds()
+
+
+def test_an_old_job_does_not_move_the_frontier_back(claims: Claims) -> None:
+    claims.claim(job(9, 1.0))
+    claims.clock.advance(DEAR_S * WHOLE_SHARE)
+    claims.claim(job(9, 500.0))
+    claims.claim()
+    nine, _ = claims.bounds()
+    assert nine is not None
+    assert nine < 10
+
+
+def test_what_is_forgotten_is_looked_at_whole(claims: Claims) -> None:
+    claims.claim(job(9, 1.0))
+    claims.frontier.forget()
+    assert claims.bounds() == [None, None]
