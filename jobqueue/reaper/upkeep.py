@@ -11,6 +11,7 @@ from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.queues import cancel_queue_jobs
 from jobqueue.store.signals import tell_moved
 from jobqueue.store.upkeep import (
+    ROLL_EVENTS,
     SWEEP_TIMEOUT_S,
     drop_partitions,
     ensure_partitions,
@@ -87,9 +88,10 @@ class StatsRoller(Duty):
     def __init__(self, pool: Pool, *, interval_s: float = 1.0) -> None:
         super().__init__("upkeep-stats", pool, interval_s=interval_s)
 
-    async def act(self) -> None:
-        """Roll forward."""
-        await self.work(roll_stats)
+    async def act(self) -> float | None:
+        """Roll forward; after a long pause of all servers, in steps."""
+        events = await self.work(roll_stats)
+        return 0.0 if events is not None and events >= ROLL_EVENTS else None
 
 
 class EventRetention(Duty):

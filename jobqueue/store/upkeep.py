@@ -28,6 +28,9 @@ SWEEP_TIMEOUT_S = 600.0
 """What one step of the upkeep of events may take: it reads whole partitions, and detaching one
 waits for every older transaction. It stops nobody meanwhile."""
 
+ROLL_EVENTS = 500_000
+"""What one roll of the figures counts at most, about: a statement of a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class PromotedQueue:
@@ -143,14 +146,19 @@ async def forget_kept_events(db: Db, page_jobs: int = 10_000) -> int:
     return forgotten
 
 
-async def roll_stats(connection: Connection) -> int | None:
-    """Count new events into the figures of the queues; None when another server does it now."""
+async def roll_stats(connection: Connection, most_events: int = ROLL_EVENTS) -> int | None:
+    """Count new events into the figures of the queues; None when another server does it now.
+
+    Returns how many; when there are more than ``most_events`` or so, as many are left for later.
+    """
     async with connection.transaction():
         cursor = await connection.fetchrow(_LOCK_STATS)
         if cursor is None:
             return None
-        text = _ROLL_STATS if cursor["valid"] else _RECOUNT_STATS
-        events: int = await connection.fetchval(text)
+        if not cursor["valid"]:
+            await connection.execute(_RECOUNT_STATS)
+            return 0
+        events: int = await connection.fetchval(_ROLL_STATS, most_events)
         return events
 
 

@@ -280,6 +280,31 @@ async def test_events_older_than_any_roll_of_a_transaction_that_nothing_followed
     assert await roll_stats(bare) == 1
 
 
+async def test_a_long_tail_is_rolled_in_steps_and_the_figures_stay_exact_between_them(
+    db: Connection, another: Connect
+) -> None:
+    await add_queue(db)
+    await roll_stats(db)
+    slow = await another()
+    async with slow.transaction():
+        await submit(slow, 3)
+        for _ in range(6):
+            await submit(db, 4)
+            await settle(db, await claim_one(db))
+        steps = []
+        while rolled := await roll_stats(db, 10):
+            steps.append(rolled)
+            assert await counted_depths(db) == await real_depths(db)
+        assert sum(steps) == 6 * (4 + 3)
+        assert len(steps) > 2
+        assert max(steps) < 20
+    assert await counted_depths(db) == await real_depths(db)
+    assert await roll_stats(db, 10) == 3
+    await submit(db, 30)
+    assert await roll_stats(db, 10) == 30, "one transaction is never parted"
+    assert await counted_depths(db) == await real_depths(db)
+
+
 @pytest.mark.parametrize(
     "spoil",
     [

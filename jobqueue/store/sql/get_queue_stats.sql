@@ -3,7 +3,7 @@
 -- $1 queue, NULL: all text · $2 window in seconds float8
 WITH cur AS MATERIALIZED (
     SELECT snapshot, since FROM jobqueue.event_cursors WHERE name = 'stats'
-), w AS MATERIALIZED (
+), e AS (
     SELECT e.queue_id, e.from_status, e.to_status, e.reason, e.at, e.duration_ms
     FROM cur, jobqueue.job_events e
     WHERE e.at >= cur.since AND e.xid >= pg_snapshot_xmax(cur.snapshot)
@@ -11,11 +11,17 @@ WITH cur AS MATERIALIZED (
     SELECT e.queue_id, e.from_status, e.to_status, e.reason, e.at, e.duration_ms
     FROM cur, pg_snapshot_xip(cur.snapshot) x, jobqueue.job_events e
     WHERE e.xid = x AND e.at >= cur.since
+), w AS MATERIALIZED (  -- events are read once, and only these few sums are kept
+    SELECT queue_id, from_status, to_status, ends, count(*) AS n, sum(duration_ms) AS ms
+    FROM (SELECT e.*, from_status = 'RUNNING' AND reason NOT IN ('RELEASED', 'RETRY_LATER')
+                      AND at >= date_trunc('minute', now() - make_interval(secs => $2::float8))
+                      AS ends FROM e) m
+    GROUP BY queue_id, from_status, to_status, ends
 ), moves AS (
     SELECT queue_id, status, depth, entered FROM jobqueue.queue_depths
-    UNION ALL SELECT queue_id, to_status, 1, 1 FROM w
-    UNION ALL SELECT queue_id, from_status, -1, 0 FROM w WHERE from_status IS NOT NULL
-), counts AS MATERIALIZED (  -- else the events would be read once more for every queue
+    UNION ALL SELECT queue_id, to_status, n, n FROM w
+    UNION ALL SELECT queue_id, from_status, -n, 0 FROM w WHERE from_status IS NOT NULL
+), counts AS MATERIALIZED (  -- else they would be summed once more for every queue
     SELECT m.queue_id,
            json_object_agg(m.status, json_build_array(m.depth, m.entered))::text AS by_status
     FROM (SELECT queue_id, status, sum(depth)::bigint AS depth, sum(entered)::bigint AS entered
@@ -25,9 +31,8 @@ WITH cur AS MATERIALIZED (
     SELECT queue_id, ended, failed, busy_ms FROM jobqueue.queue_minutes
     WHERE minute >= date_trunc('minute', now() - make_interval(secs => $2::float8))
     UNION ALL
-    SELECT queue_id, 1, (to_status = 'FAILED')::int, coalesce(duration_ms, 0) FROM w
-    WHERE from_status = 'RUNNING' AND reason NOT IN ('RELEASED', 'RETRY_LATER')
-      AND at >= date_trunc('minute', now() - make_interval(secs => $2::float8))
+    SELECT queue_id, n, CASE WHEN to_status = 'FAILED' THEN n ELSE 0 END, coalesce(ms, 0) FROM w
+    WHERE ends
 )
 SELECT q.name AS queue, q.paused, now() AS as_of,
        c.by_status AS counts,
