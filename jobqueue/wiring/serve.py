@@ -11,6 +11,7 @@ from jobqueue.coordination.redis_lock import check_redis
 from jobqueue.embedded.facts import read_dsn, read_facts
 from jobqueue.errors import Fault, JobQueueError, SettingsError
 from jobqueue.events.publisher import check_kafka, check_options
+from jobqueue.runtime.collector import calm_collector
 from jobqueue.runtime.log import get_logger
 from jobqueue.runtime.ports import check_port
 from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
@@ -74,6 +75,7 @@ async def _start(
     health.server = server
     await health.readiness.start()
     running.push_async_callback(health.readiness.stop, 0.0)  # a look may be broken off
+    calm_collector()
     _log.info("ready", grpc_port=port)
 
 
