@@ -56,6 +56,16 @@ async def test_partitions_are_made_ahead_once(db: Connection) -> None:
     assert await ensure_partitions(db, 6) == 0
 
 
+async def test_names_of_other_tables_are_not_taken_for_weeks_whatever_the_plan(
+    db: Connection,
+) -> None:
+    await age_everything(db)
+    async with db.transaction():
+        for kind in ("indexscan", "bitmapscan", "nestloop", "mergejoin"):
+            await db.execute(f"SET LOCAL enable_{kind} = off")
+        assert await seal_partitions(db) >= 1
+
+
 async def test_servers_that_make_partitions_at_once_do_not_fail(
     db: Connection, another: Connect
 ) -> None:
