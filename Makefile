@@ -7,8 +7,11 @@ READY := $(VENV)/.ready
 
 # Extra arguments for pytest: make test-unit ARGS="-k lease -x"
 ARGS ?=
-# Tests run in this many processes, each with a PostgreSQL of its own.
-JOBS ?= auto
+# Tests run in this many processes, each with a PostgreSQL of its own: one more than there are
+# cores, because tests also wait.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Tests start programs a thousand times: without this each start would compile all of our modules.
+unexport PYTHONDONTWRITEBYTECODE
 # How long PostgreSQL stays away in show-outage.
 MINUTES ?= 5
 # Branch coverage, in percent, that each of these rooms must reach (.ci/run; 0 switches it off).
@@ -80,6 +83,8 @@ test-e2e: $(READY) ## Run the tests that use the product as an operator does
 
 coverage: $(READY) ## Run every test and require COVERAGE_GATE percent of each COVERAGE_ROOMS
 	$(PYTEST) --cov --cov-report= $(ARGS)
+	@# All that is whole is in .coverage by now; programs that tests killed leave halves.
+	@rm -f .coverage.*
 	@failed=; for room in $(COVERAGE_ROOMS); do \
 		$(BIN)/coverage report --skip-covered --fail-under=$(COVERAGE_GATE) \
 			--include="jobqueue/$$room/*" || failed="$$failed $$room"; \

@@ -27,7 +27,9 @@ def run(*args: str, **env: str) -> subprocess.CompletedProcess[str]:
 
 
 def _env(env: dict[str, str]) -> dict[str, str]:
-    ours = {key: value for key, value in os.environ.items() if not key.startswith("JQ_")}
+    ours = {
+        key: value for key, value in os.environ.items() if not key.startswith(("JQ_", "COVERAGE_"))
+    }
     return ours | {"JQ_HEALTH_PORT": "0", "JQ_METRICS_PORT": "0"} | env
 
 

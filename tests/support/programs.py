@@ -16,9 +16,14 @@ _SCRIPTS = Path(sys.executable).parent
 _READY_WITHIN_S = 90.0
 
 
-def environment(**settings: object) -> dict[str, str]:
-    """Return the environment without settings of ours, plus these (``lease_duration_s=3``)."""
-    env = {key: value for key, value in os.environ.items() if not key.startswith("JQ_")}
+def environment(*, measured: bool = False, **settings: object) -> dict[str, str]:
+    """Return the environment without settings of ours, plus these (``lease_duration_s=3``).
+
+    Only a ``measured`` program counts for the coverage: it costs a start half as much again, and
+    what no test process runs itself is in workers and their keepers alone.
+    """
+    dropped = ("JQ_",) if measured else ("JQ_", "COVERAGE_")
+    env = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
     return env | {f"JQ_{key.upper()}": str(value) for key, value in settings.items()}
 
 
@@ -73,7 +78,8 @@ class WorkerProgram(Program):
         argv = [str(_SCRIPTS / "jq-worker"), "--log-level", "debug", *flags]
         if "--handlers" not in flags:
             argv += ["--handlers", HANDLERS, "--allow-shell"]
-        super().__init__(argv, folder, environment(db_url=dsn, **{**FREE_PORTS, **settings}))
+        env = environment(measured=True, db_url=dsn, **{**FREE_PORTS, **settings})
+        super().__init__(argv, folder, env)
 
 
 class RemoteWorkerProgram(Program):
@@ -84,7 +90,7 @@ class RemoteWorkerProgram(Program):
         if "--handlers" not in flags:
             argv += ["--handlers", HANDLERS, "--allow-shell"]
         free = {**FREE_PORTS, **settings}
-        super().__init__(argv, folder, environment(server_addr=address, **free))
+        super().__init__(argv, folder, environment(measured=True, server_addr=address, **free))
 
 
 class ServerProgram(Program):
