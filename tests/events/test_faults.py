@@ -56,12 +56,12 @@ async def test_kafka_away_for_a_while_costs_no_memory_and_no_event(
         print(f"RSS grew by {grown:.1f} MiB during the outage")  # noqa: T201
         assert running.state is RelayState.FAILING
         assert running._publisher.most_in_flight <= MAX_IN_FLIGHT
+        words = [change.state for change in changes]
+        assert words.count(RelayState.FAILING) == 1, "one change, however many attempts"
         way.open()
         await all_arrive(pool, listener)
     for end in ends:
         end()
-    words = [change.state for change in changes]
-    assert words.count(RelayState.FAILING) == 1, "one change, however many attempts"
 
 
 async def _done(found: list[PublishFailed]) -> bool:

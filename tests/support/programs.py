@@ -16,13 +16,21 @@ _SCRIPTS = Path(sys.executable).parent
 _READY_WITHIN_S = 90.0
 
 
-def environment(*, measured: bool = False, **settings: object) -> dict[str, str]:
-    """Return the environment without settings of ours, plus these (``lease_duration_s=3``).
+def environment(**settings: object) -> dict[str, str]:
+    """Return the environment without settings of ours, plus these (``lease_duration_s=3``)."""
+    return _environment(("JQ_", "COVERAGE_"), settings)
 
-    Only a ``measured`` program counts for the coverage: it costs a start half as much again, and
-    what no test process runs itself is in workers and their keepers alone.
+
+def measured_environment(**settings: object) -> dict[str, str]:
+    """Return the same for a program that counts for the coverage.
+
+    That makes a start cost half as much again, and what no test process runs itself is in workers
+    and their keepers alone.
     """
-    dropped = ("JQ_",) if measured else ("JQ_", "COVERAGE_")
+    return _environment(("JQ_",), settings)
+
+
+def _environment(dropped: tuple[str, ...], settings: dict[str, object]) -> dict[str, str]:
     env = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
     return env | {f"JQ_{key.upper()}": str(value) for key, value in settings.items()}
 
@@ -78,7 +86,7 @@ class WorkerProgram(Program):
         argv = [str(_SCRIPTS / "jq-worker"), "--log-level", "debug", *flags]
         if "--handlers" not in flags:
             argv += ["--handlers", HANDLERS, "--allow-shell"]
-        env = environment(measured=True, db_url=dsn, **{**FREE_PORTS, **settings})
+        env = measured_environment(db_url=dsn, **{**FREE_PORTS, **settings})
         super().__init__(argv, folder, env)
 
 
@@ -90,7 +98,7 @@ class RemoteWorkerProgram(Program):
         if "--handlers" not in flags:
             argv += ["--handlers", HANDLERS, "--allow-shell"]
         free = {**FREE_PORTS, **settings}
-        super().__init__(argv, folder, environment(measured=True, server_addr=address, **free))
+        super().__init__(argv, folder, measured_environment(server_addr=address, **free))
 
 
 class ServerProgram(Program):
