@@ -101,8 +101,7 @@ async def create_pool(
     """
     options = _options(connect_timeout_s, application_name, pgbouncer=pgbouncer)
     options["init"] = partial(_begin, timeout_s=connect_timeout_s, pgbouncer=pgbouncer)
-    if pgbouncer:
-        options["reset"] = _leave_as_it_is
+    options["reset"] = _leave_as_it_is
     with translated():
         pool = await _Pool(
             dsn,
@@ -161,4 +160,8 @@ async def _require_durable(connection: Connection, timeout_s: float) -> None:
 
 
 async def _leave_as_it_is(_connection: Connection) -> None:
-    """Reset nothing when a connection goes back to the pool: it has no session of its own."""
+    """Reset nothing when a connection goes back to the pool; the library ends a transaction itself.
+
+    No statement of ours leaves anything in a session, and behind PgBouncer there is none. The
+    library's own reset is a round trip more for every statement.
+    """
