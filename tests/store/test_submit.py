@@ -114,6 +114,30 @@ async def test_everything_submitted_can_be_read_back(db: Connection) -> None:
     assert {name: getattr(job, name) for name in fields} == fields
 
 
+async def test_each_job_of_a_mixed_batch_keeps_what_it_said(db: Connection) -> None:
+    await add_queue(db, max_retries=7)
+    said: list[dict[str, Any]] = [
+        {"type": "a", "priority": 9, "max_retries": 1, "tenant": "t", "labels": {"a": "1"}},
+        {"type": None},
+        {"type": "b", "max_retries": 0, "idempotency_key": "k", "timeout_s": 1.5},
+        {"type": None, "trace_context": {"traceparent": "00-ab"}},
+    ]
+    stored = await store(db, [spec(**fields) for fields in said], atomic=True)
+    silent = {"type": None, "priority": 0, "max_retries": 7, "tenant": "", "labels": {}}
+    silent |= {"idempotency_key": None, "timeout_s": None, "trace_context": {}}
+    for one, fields in zip(stored, said, strict=True):
+        job = await get_job(db, one.job_id)
+        assert {name: getattr(job, name) for name in silent} == silent | fields
+
+
+async def test_one_id_twice_in_a_flush_is_one_job(db: Connection) -> None:
+    await add_queue(db)
+    job_id = uuid4()
+    found = await store_items(db, [(job_id, spec()), (job_id, spec()), (uuid4(), spec())])
+    assert [s.outcome for s in found] == ["NEW", "REPEATED", "NEW"]
+    assert await db.fetchval("SELECT count(*) FROM jobqueue.jobs") == 2
+
+
 async def test_one_unknown_queue_fails_an_atomic_batch_and_names_its_index(db: Connection) -> None:
     await add_queue(db)
     specs = [spec(idempotency_key="k"), spec(), spec(queue="nowhere"), spec(queue="neither")]
