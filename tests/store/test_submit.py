@@ -123,7 +123,13 @@ async def test_each_job_of_a_mixed_batch_keeps_what_it_said(db: Connection) -> N
         {"type": None, "trace_context": {"traceparent": "00-ab"}},
     ]
     stored = await store(db, [spec(**fields) for fields in said], atomic=True)
-    silent = {"type": None, "priority": 0, "max_retries": 7, "tenant": "", "labels": {}}
+    silent: dict[str, Any] = {
+        "type": None,
+        "priority": 0,
+        "max_retries": 7,
+        "tenant": "",
+        "labels": {},
+    }
     silent |= {"idempotency_key": None, "timeout_s": None, "trace_context": {}}
     for one, fields in zip(stored, said, strict=True):
         job = await get_job(db, one.job_id)
