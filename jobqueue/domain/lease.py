@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 from uuid import UUID
 
 from jobqueue.domain.backoff import RetryPolicy
+from jobqueue.domain.records import record
 
 _NAME = re.compile(r"[0-9]{1,19}-[0-9]{1,19}", re.ASCII)
 _HIGHEST = 2**63 - 1
@@ -44,7 +45,7 @@ class Renewal:
     cancel_requested: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Counters:
     """What earlier attempts of this life cost, as the narrow rows carry it (R-3.9)."""
 
@@ -54,7 +55,7 @@ class Counters:
     unhandled: int = 0  # times in a row no worker had a handler
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LeasedJob:
     """A claimed job with everything a worker needs to run and settle it."""
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from jobqueue.domain.backoff import RetryPolicy, bounded_delay, retry_delay
 from jobqueue.domain.lease import Counters, Lease
+from jobqueue.domain.records import record
 from jobqueue.domain.state import JobStatus, Reason
 
 HANDBACK_LIMIT = 10
@@ -24,7 +25,7 @@ UNHANDLED_LIMIT = 1_000
 """Where the count of times without a handler stops: it waits for years, its column is narrow."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Completed:
     """The handler returned; ``result`` may be empty or None."""
 
@@ -136,10 +137,11 @@ class End(NamedTuple):
 
 
 _CANCELLED_END = End(Fate.DEAD, Reason.CANCELLED, Reason.CANCELLED)
+_NO_COST = Counters()
 _FREE_WAITS = frozenset({Reason.RETRY_LATER, Reason.NO_HANDLER})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Settlement:
     """The end of one lease, ready to be written."""
 
@@ -158,7 +160,7 @@ class Settlement:
         return _CANCELLED_END if cancelled else End(self.fate, self.reason, self.dead_reason)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Charge:
     """What ``decide`` needs to know about the leased job."""
 
@@ -180,7 +182,7 @@ def decide(  # noqa: PLR0911 - one line per outcome is the table
                 Reason.COMPLETED,
                 result=result,
                 result_truncated=truncated,
-                counters=Counters(retries=charge.counters.retries),
+                counters=_reported(charge),
             )
         case Failed(error, reason):
             return _failed(charge, reason, error, jitter)
@@ -241,7 +243,8 @@ def _unhandled(charge: Charge, detail: str) -> Settlement:
 
 def _reported(charge: Charge) -> Counters:
     """Any reported outcome shows that the job does not kill its workers."""
-    return Counters(retries=charge.counters.retries)
+    retries = charge.counters.retries
+    return Counters(retries) if retries else _NO_COST
 
 
 def _wait(

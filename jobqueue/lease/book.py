@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from jobqueue.domain.lease import Lease
 from jobqueue.lease.settings import BUSY_RETRY_S, LeaseSettings
@@ -12,8 +12,10 @@ _CANCEL_AGE_S = 1.0
 """Only jobs that run longer are asked about by the second: most end before that."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Hold:
+    """What is known of a lease. Those of one batch share it: most end before it changes."""
+
     held_at: float
     due_at: float  # the next renewal
     trusted_until: float
@@ -39,8 +41,7 @@ class Book:
         now = self._clock.monotonic()
         due_at = proven_at + self._settings.renew_interval_s
         trusted_until = self._settings.trusted_until(proven_at)
-        for lease in leases:
-            self._holds[lease] = _Hold(now, due_at, trusted_until)
+        self._holds.update(dict.fromkeys(leases, _Hold(now, due_at, trusted_until)))
 
     def drop(self, leases: Iterable[Lease]) -> None:
         """Forget these."""
@@ -50,7 +51,7 @@ class Book:
     def set_deadline(self, lease: Lease, at: float) -> None:
         """Do not renew this one after ``at``."""
         if hold := self._holds.get(lease):
-            hold.deadline = at
+            self._holds[lease] = replace(hold, deadline=at)
 
     def due(self) -> list[Lease]:
         """Return what to renew now; nothing when nothing is due.
@@ -72,19 +73,21 @@ class Book:
 
     def renewed(self, leases: Iterable[Lease], sent_at: float) -> None:
         """Take note of renewals by a statement sent at ``sent_at``."""
-        for hold in self._held(leases):
-            hold.due_at = sent_at + self._settings.renew_interval_s
-            hold.trusted_until = self._settings.trusted_until(sent_at)
+        due_at = sent_at + self._settings.renew_interval_s
+        trusted_until = self._settings.trusted_until(sent_at)
+        for lease, hold in self._held(leases):
+            self._holds[lease] = replace(hold, due_at=due_at, trusted_until=trusted_until)
 
     def busy(self, leases: Iterable[Lease], sent_at: float) -> None:
         """Take note that somebody holds these rows: they are ours, but were not extended.
 
         While a row is locked the reaper skips it, so belief lasts until we ask again.
         """
-        for hold in self._held(leases):
-            hold.due_at = sent_at + min(BUSY_RETRY_S, self._settings.renew_interval_s)
-            asked_again = sent_at + self._settings.renew_interval_s
-            hold.trusted_until = max(hold.trusted_until, asked_again)
+        due_at = sent_at + min(BUSY_RETRY_S, self._settings.renew_interval_s)
+        asked_again = sent_at + self._settings.renew_interval_s
+        for lease, hold in self._held(leases):
+            trusted_until = max(hold.trusted_until, asked_again)
+            self._holds[lease] = replace(hold, due_at=due_at, trusted_until=trusted_until)
 
     def lost(self, leases: Iterable[Lease]) -> list[Lease]:
         """Forget these; return those that were held."""
@@ -110,7 +113,7 @@ class Book:
         """Mark these as cancelled; return those for which that is news."""
         news = [k for k in leases if k in self._holds and not self._holds[k].cancelled]
         for lease in news:
-            self._holds[lease].cancelled = True
+            self._holds[lease] = replace(self._holds[lease], cancelled=True)
         return news
 
     def strangers(self, listed: Iterable[Lease]) -> list[Lease]:
@@ -119,5 +122,5 @@ class Book:
         self._gone = {lease: until for lease, until in self._gone.items() if now < until}
         return [k for k in listed if k not in self._holds and k not in self._gone]
 
-    def _held(self, leases: Iterable[Lease]) -> Sequence[_Hold]:
-        return [self._holds[lease] for lease in leases if lease in self._holds]
+    def _held(self, leases: Iterable[Lease]) -> Sequence[tuple[Lease, _Hold]]:
+        return [(lease, self._holds[lease]) for lease in leases if lease in self._holds]

@@ -8,6 +8,7 @@ import contextlib
 import random
 import time
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.outcome import Charge, Released, Settlement, decide
@@ -158,8 +159,9 @@ class DirectLeases(Holder):
         tell_settled(answers, asked, unclear=True)
         return frozenset(a.lease for a in answers if a.state == "settled")
 
-    def _job_ended(self, job: LeasedJob) -> None:
-        self._claimer.job_ended(job.queue)
+    def _jobs_ended(self, queues: AbstractSet[str]) -> None:
+        for queue in queues:
+            self._claimer.job_ended(queue)
 
     def _hinted(self, queues: frozenset[str]) -> None:
         if self._claimer.hint(queues):

@@ -6,14 +6,20 @@ A subclass opens the way to them, claims and starts, and writes outcomes.
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.outcome import Outcome
 from jobqueue.domain.worker import WorkerCommand
 from jobqueue.lease.errands import Errands
-from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone, News
+from jobqueue.lease.interface import (
+    Answered,
+    CancelRequested,
+    CommandReceived,
+    LeaseGone,
+    News,
+)
 from jobqueue.lease.keeper import Keeper
 from jobqueue.lease.settler import Ending, Settler
 from jobqueue.lease.signals import LEASES_LOST, LEASES_RENEWED, LeaseLoss
@@ -40,11 +46,12 @@ class Holder(ABC):
             return frozenset()
         return await self._errands.run(self._start(leases), lambda _: None)
 
-    async def settle(self, job: LeasedJob, outcome: Outcome) -> bool:
-        """Record an outcome; False when the lease is lost."""
+    def settle(self, job: LeasedJob, outcome: Outcome, answered: Answered) -> None:
+        """Record an outcome; ``answered`` hears False when the lease is lost."""
         if self._keeper.job(job.lease) is None:
-            return False
-        return await self._settler.settle(Ending(job, outcome))
+            asyncio.get_running_loop().call_soon(answered, False, None)
+        else:
+            self._settler.settle(Ending(job, outcome), answered)
 
     def set_deadline(self, lease: Lease, seconds: float) -> None:
         """Renew this lease for ``seconds`` from now at most."""
@@ -105,8 +112,8 @@ class Holder(ABC):
         """Write outcomes, as ``settler.Flush`` says."""
 
     @abstractmethod
-    def _job_ended(self, job: LeasedJob) -> None:
-        """Take note that this job is settled."""
+    def _jobs_ended(self, queues: AbstractSet[str]) -> None:
+        """Take note that jobs of these queues are settled."""
 
     @property
     def _keeper(self) -> Keeper:
@@ -149,21 +156,23 @@ class Holder(ABC):
         LEASES_LOST.emit(LeaseLoss(lease, job.job_id, job.queue, why))
         return True
 
-    def _ended(self, lease: Lease, *, settled: bool) -> None:
-        if not settled:
-            self._forget_lost(lease, "its outcome was refused")
-        elif (job := self._keeper.drop(lease)) is not None:
-            self._job_ended(job)
+    def _ended(self, leases: Sequence[Lease], *, settled: bool) -> None:
+        if settled:
+            dropped = self._keeper.drop_all(leases)
+            self._jobs_ended({job.queue for job in dropped})
+        else:
+            for lease in leases:
+                self._forget_lost(lease, "its outcome was refused")
 
     def _hand_back(self, jobs: Sequence[LeasedJob], outcome: Outcome) -> None:
         """Settle jobs that nobody waits for."""
-        settling = [self.settle(job, outcome) for job in jobs]
-        self._errands.start(_all(settling))
+        for job in jobs:
+            self.settle(job, outcome, _unheard)
 
     def _publish(self, news: News) -> None:
         for callback in self._callbacks:
             callback(news)
 
 
-async def _all(works: Sequence[Coroutine[Any, Any, bool]]) -> None:
-    await asyncio.gather(*works, return_exceptions=True)
+def _unheard(_held: bool, _error: Exception | None) -> None:  # noqa: FBT001 - as ``Answered``
+    """Nobody waits for this answer."""

@@ -34,6 +34,10 @@ class CommandReceived:
     command: WorkerCommand
 
 
+Answered = Callable[[bool, Exception | None], None]
+"""Hears on the event loop what came of a settlement: whether the lease was held to its end, and
+what the database said when it refused even that there was an outcome. Must not raise."""
+
 News = LeaseGone | CancelRequested | CommandReceived
 
 
@@ -69,9 +73,10 @@ class Leases(Protocol):
         The others are lost, cancelled or past their TTL: they are already forgotten.
         """
 
-    async def settle(self, job: LeasedJob, outcome: Outcome) -> bool:
-        """End a lease with an outcome; False: it was lost and the outcome is dropped.
+    def settle(self, job: LeasedJob, outcome: Outcome, answered: Answered) -> None:
+        """End a lease with an outcome; ``answered`` hears False when it was lost.
 
+        Returns at once: to wait for each answer would cost a job more than the rest of its way.
         What the outcome costs and where the job goes is decided where the leases live.
 
         Calls are batched. Transient errors are retried while the lease may still be held. The

@@ -140,17 +140,20 @@ class Keeper(Service):
             self._tell(Hold(tuple(new), proven_at))
 
     def drop(self, lease: Lease) -> LeasedJob | None:
-        """Stop renewing ``lease``; return its job, None when it was not held.
+        """Stop renewing ``lease``; return its job, None when it was not held."""
+        dropped = self.drop_all([lease])
+        return dropped[0] if dropped else None
+
+    def drop_all(self, leases: Iterable[Lease]) -> list[LeasedJob]:
+        """Stop renewing these; return the jobs of those that were held.
 
         Drops of one turn of the loop travel together.
         """
-        held = self._held.pop(lease, None)
-        if held is None:
-            return None
-        if not self._dropped:
+        held = [self._held.pop(lease) for lease in leases if lease in self._held]
+        if held and not self._dropped:
             asyncio.get_running_loop().call_soon(self._tell_dropped)
-        self._dropped.append(lease)
-        return held.job
+        self._dropped += [one.job.lease for one in held]
+        return [one.job for one in held]
 
     def set_deadline(self, lease: Lease, seconds: float) -> None:
         """Do not renew ``lease`` after ``seconds`` from now."""

@@ -1,12 +1,16 @@
 """What a worker and its keeper process say to each other.
 
 Frames on the keeper's stdin and stdout: four bytes of length, big-endian, then one JSON object.
+What is said of every job, Hold and Drop, is packed instead: a letter, then numbers of eight bytes.
 Instants are readings of the monotonic clock, which all processes of one machine share.
 """
 
 import json
-from collections.abc import Iterator
+import struct
+from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Any
 
 from jobqueue.domain.lease import Lease
@@ -14,6 +18,8 @@ from jobqueue.domain.worker import WorkerFacts
 from jobqueue.lease.settings import LeaseSettings
 
 _HEADER = 4
+_HOLD, _DROP = b"H", b"D"
+_INSTANT = struct.Struct("=d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +198,14 @@ _KINDS: dict[str, type[Message]] = {
 
 def encode(message: Message) -> bytes:
     """Return one frame."""
-    content = {f.name: _plain(getattr(message, f.name)) for f in fields(message)}
-    body = json.dumps([type(message).__name__, content], default=str).encode()
+    match message:
+        case Hold(leases, proven_at):
+            body = _HOLD + _INSTANT.pack(proven_at) + _packed(leases)
+        case Drop(leases):
+            body = _DROP + _packed(leases)
+        case _:
+            content = {f.name: _plain(getattr(message, f.name)) for f in fields(message)}
+            body = json.dumps([type(message).__name__, content], default=str).encode()
     return len(body).to_bytes(_HEADER, "big") + body
 
 
@@ -207,8 +219,7 @@ class Decoder:
         """Yield the messages that ``data`` completes."""
         self._buffer += data
         while (frame := self._next_frame()) is not None:
-            kind, content = json.loads(frame)
-            yield _KINDS[kind](**{name: _typed(name, value) for name, value in content.items()})
+            yield _decoded(frame)
 
     def _next_frame(self) -> bytes | None:
         if len(self._buffer) < _HEADER:
@@ -219,6 +230,26 @@ class Decoder:
         frame = bytes(self._buffer[_HEADER:end])
         del self._buffer[:end]
         return frame
+
+
+def _decoded(frame: bytes) -> Message:
+    match frame[:1]:
+        case b"H":
+            (proven_at,) = _INSTANT.unpack_from(frame, 1)
+            return Hold(_unpacked(frame[1 + _INSTANT.size :]), proven_at)
+        case b"D":
+            return Drop(_unpacked(frame[1:]))
+    kind, content = json.loads(frame)
+    return _KINDS[kind](**{name: _typed(name, value) for name, value in content.items()})
+
+
+def _packed(leases: Iterable[Lease]) -> bytes:
+    return array("q", chain.from_iterable(leases)).tobytes()
+
+
+def _unpacked(data: bytes) -> tuple[Lease, ...]:
+    numbers = array("q", data)
+    return tuple(map(Lease, numbers[::2], numbers[1::2]))
 
 
 def _plain(value: object) -> object:

@@ -1,4 +1,4 @@
-"""Ends leases in batches (R-4.2): an outcome is recorded once, or the caller hears that it is not.
+"""Ends leases in batches (R-4.2): an outcome is recorded once, or who asked hears that it is not.
 
 Natural batching: while one flush is in flight the next gathers. No timer: an idle worker settles
 at once, a busy one in batches as large as its database is slow.
@@ -7,14 +7,16 @@ at once, a busy one in batches as large as its database is slow.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.limits import Limits, safe_text
 from jobqueue.domain.outcome import Failed, Outcome, Released
+from jobqueue.domain.records import record
 from jobqueue.errors import JobQueueError
 from jobqueue.lease.hot import TRANSIENT
+from jobqueue.lease.interface import Answered
 from jobqueue.lease.signals import SETTLE_REFUSED, SettleRefused
 from jobqueue.runtime.tasks import start_detached
 from jobqueue.store.faults import backoff_s
@@ -22,7 +24,7 @@ from jobqueue.store.faults import backoff_s
 MAX_BATCH = 500
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ending:
     """What came of one attempt."""
 
@@ -41,25 +43,25 @@ answer was lost. The others had lost their lease. Refuses all of them or none.""
 
 
 class Ended(Protocol):
-    """Hears of every answer, also of one whose caller has gone."""
+    """Hears of every answer, before those who asked."""
 
-    def __call__(self, lease: Lease, *, settled: bool) -> None:
-        """``settled`` is False when the outcome was not recorded."""
+    def __call__(self, leases: Sequence[Lease], *, settled: bool) -> None:
+        """``settled`` is False when the outcomes were not recorded."""
 
 
 class Settler:
-    """Joins concurrent ``settle`` calls into flushes of at most ``MAX_BATCH``.
+    """Joins ``settle`` calls into flushes of at most ``MAX_BATCH``.
 
-    Flushes belong to the settler: a caller that is cancelled does not take others' outcomes, nor
-    its own, down with it. Transient errors are retried for ``patience_s``, the time after which
-    no lease that could not be renewed meanwhile is held any more.
+    Flushes belong to the settler: nobody who is cancelled takes an outcome down with him. Transient
+    errors are retried for ``patience_s``, the time after which no lease that could not be renewed
+    meanwhile is held any more.
     """
 
     def __init__(self, flush: Flush, ended: Ended, *, patience_s: float) -> None:
         self._flush = flush
         self._ended = ended
         self._patience_s = patience_s
-        self._answers: dict[Lease, list[asyncio.Future[bool]]] = {}
+        self._answers: dict[Lease, list[Answered]] = {}
         self._gathered: list[Ending] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -67,19 +69,16 @@ class Settler:
         """Tell whether an outcome of this lease is on its way."""
         return lease in self._answers
 
-    async def settle(self, ending: Ending) -> bool:
-        """Return True when the outcome is recorded, False when the lease was lost.
+    def settle(self, ending: Ending, answered: Answered) -> None:
+        """Record an outcome, and call ``answered`` when that is done, or is not to be.
 
         A second outcome for a lease whose first is still on its way gets the first one's answer.
-        Raises what the database says when it refuses even that there was an outcome.
         """
-        answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        waiting = self._answers.setdefault(ending.lease, [])
-        waiting.append(answer)
+        waiting = self._answers.setdefault(ending.job.lease, [])
+        waiting.append(answered)
         if len(waiting) == 1:
             self._gathered.append(ending)
             self._ensure_flushing()
-        return await answer
 
     async def drain(self) -> None:
         """Wait until every gathered outcome has its answer."""
@@ -91,7 +90,7 @@ class Settler:
             self._task = start_detached(self._flush_gathered(), "settle")
 
     async def _flush_gathered(self) -> None:
-        # The task begins after the callers that run in this turn of the loop have all come.
+        # The task begins after all that ends in this turn of the loop.
         try:
             while self._gathered:
                 batch = self._gathered[:MAX_BATCH]
@@ -144,22 +143,19 @@ class Settler:
         self._conclude([ending], settled)
 
     def _fail(self, batch: Sequence[Ending], error: Exception) -> None:
-        for ending in batch:
-            for answer in self._pop_waiting(ending.lease):
-                answer.set_exception(error)
-            self._ended(ending.lease, settled=False)
+        self._answer([ending.lease for ending in batch], error, settled=False)
 
     def _conclude(self, batch: Sequence[Ending], settled: frozenset[Lease]) -> None:
-        for ending in batch:
-            lease = ending.lease
-            took_effect = lease in settled
-            for answer in self._pop_waiting(lease):
-                answer.set_result(took_effect)
-            self._ended(lease, settled=took_effect)
+        leases = [ending.job.lease for ending in batch]
+        self._answer([k for k in leases if k in settled], None, settled=True)
+        self._answer([k for k in leases if k not in settled], None, settled=False)
 
-    def _pop_waiting(self, lease: Lease) -> list[asyncio.Future[bool]]:
-        """Return who waits for this answer; a caller that was cancelled does not any more."""
-        return [answer for answer in self._answers.pop(lease) if not answer.done()]
+    def _answer(self, leases: Sequence[Lease], error: Exception | None, *, settled: bool) -> None:
+        if leases:
+            self._ended(leases, settled=settled)
+        for lease in leases:
+            for answered in self._answers.pop(lease):
+                answered(settled, error)
 
 
 def _substitute(ending: Ending, error: JobQueueError) -> Ending:

@@ -8,6 +8,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from jobqueue.domain.lease import Lease, LeasedJob
@@ -176,7 +177,7 @@ class RemoteLeases(Holder):
             )
         return frozenset(settled)
 
-    def _job_ended(self, job: LeasedJob) -> None:
+    def _jobs_ended(self, queues: AbstractSet[str]) -> None:
         """The server, which counts the room, knows it already."""
 
 

@@ -7,6 +7,7 @@ from typing import Literal
 from jobqueue.domain.job import Progress
 from jobqueue.domain.lease import Lease, LeasedJob, Renewal
 from jobqueue.domain.outcome import Charge, Fate, Settlement
+from jobqueue.domain.records import record
 from jobqueue.store import rows
 from jobqueue.store.pool import Db
 from jobqueue.store.statements import statement
@@ -52,7 +53,7 @@ class QueueRoom:
     running: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LeaseAnswer:
     """What a statement did with one lease.
 

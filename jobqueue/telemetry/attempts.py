@@ -39,7 +39,7 @@ class TracedAttempts:
 
 
 class TracedAttempt:
-    """One attempt. Its context lasts until it is settled, its span until the handler is over."""
+    """One attempt. Its span lasts until the handler is over, its context until that is reported."""
 
     def __init__(self, span: Span) -> None:
         self.carrier: Mapping[str, str] = carrier_of(span)

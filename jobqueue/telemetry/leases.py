@@ -3,15 +3,16 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from opentelemetry import context as current
 from opentelemetry.context import Context
-from opentelemetry.trace import SpanKind, Tracer
+from opentelemetry.trace import Span, SpanKind, Tracer
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.outcome import Outcome
 from jobqueue.domain.worker import WorkerFacts
-from jobqueue.lease.interface import Leases, News
+from jobqueue.lease.interface import Answered, Leases, News
 from jobqueue.telemetry.attributes import (
     BATCH_COUNT,
     OUTCOME,
@@ -56,25 +57,16 @@ class TracedLeases:
         """Move ASSIGNED jobs to RUNNING."""
         return await self._leases.start(leases)
 
-    async def settle(self, job: LeasedJob, outcome: Outcome) -> bool:
+    def settle(self, job: LeasedJob, outcome: Outcome, answered: Answered) -> None:
         """End a lease with an outcome, as part of the attempt that led to it."""
-        with self._tracer.start_as_current_span(
+        span = self._tracer.start_span(
             ACK,
             context=_attempt_of(job),
             kind=SpanKind.CLIENT,
             attributes=job_attributes("ack", "settle", job, self._worker)
             | {OUTCOME: outcome_word(outcome)},
-            record_exception=False,
-            set_status_on_exception=False,
-        ) as span:
-            try:
-                held = await self._leases.settle(job, outcome)
-            except Exception as error:
-                note_error(span, error)
-                raise
-            if not held:
-                fail(span, "LEASE_LOST")
-            return held
+        )
+        self._leases.settle(job, outcome, partial(_acknowledged, span, answered))
 
     def set_deadline(self, lease: Lease, seconds: float) -> None:
         """Renew this lease for ``seconds`` from now at most."""
@@ -116,6 +108,20 @@ class TracedLeases:
         if span_context_in(context_of(job.trace_context)):
             return job
         return replace(job, trace_context={**job.trace_context, **carrier_of(span)})
+
+
+def _acknowledged(
+    span: Span,
+    answered: Answered,
+    held: bool,  # noqa: FBT001 - as ``Answered``
+    error: Exception | None,
+) -> None:
+    if error is not None:
+        note_error(span, error)
+    elif not held:
+        fail(span, "LEASE_LOST")
+    span.end()
+    answered(held, error)
 
 
 def _attempt_of(job: LeasedJob) -> Context:

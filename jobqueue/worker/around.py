@@ -1,8 +1,8 @@
 """What surrounds each attempt, for those who follow it from outside: a trace, for example.
 
 The worker room knows no vendor. Whoever builds a worker may give it something that is entered
-before the handler starts and left after its outcome is settled, in the same context, so that
-context variables set there are seen by the handler and by the settlement.
+before the handler starts and left after its outcome was handed over to be settled, in the same
+context, so that context variables set there are seen by the handler and by that call.
 """
 
 import re

@@ -3,15 +3,15 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from jobqueue.domain.lease import Lease, LeasedJob
-from jobqueue.domain.outcome import Released
+from jobqueue.domain.outcome import Cancelled, Released
 from jobqueue.lease.interface import Leases
 from jobqueue.runtime.service import Service
 from jobqueue.worker.executor import Executor
+from jobqueue.worker.lanes import Lanes
 from jobqueue.worker.registry import Registry
 from jobqueue.worker.signals import ATTEMPT_BROKE, AttemptBroke
 
@@ -66,7 +66,8 @@ class Claiming(Service):
         self._drain_untold = False
         self._saturated = False
         self._idle_s = FIRST_IDLE_S
-        self._busy: dict[asyncio.Task[None], LeasedJob] = {}
+        self._busy: dict[Lease, LeasedJob] = {}
+        self._lanes = Lanes(self._execute)
         self._waiting: deque[tuple[float, LeasedJob]] = deque()
 
     async def turn(self) -> float | None:
@@ -99,16 +100,30 @@ class Claiming(Service):
         self.wake()
 
     def forget(self, lease: Lease) -> None:
-        """Drop an unstarted job whose lease is gone."""
+        """Drop a job whose lease is gone and whose handler has not begun."""
         self._waiting = deque(item for item in self._waiting if item[1].lease != lease)
+        if job := self._lanes.take_back(lease):
+            self._freed(job)
         self._update_idle()
+
+    def cancel(self, lease: Lease) -> None:
+        """End a RUNNING job on request, if its handler has not begun."""
+        if job := self._lanes.take_back(lease):
+            self._executor.settle(job, Cancelled("stopped on request"), self._freed)
+
+    def release_unbegun(self) -> None:
+        """Hand back RUNNING jobs whose handlers have not begun."""
+        for job in self._lanes.take_all_back():
+            self._release(job, "the worker was told to end")
 
     def abandon(self, job: LeasedJob) -> None:
         """Wait no longer for a job whose handler cannot be ended."""
-        self._busy = {task: busy for task, busy in self._busy.items() if busy is not job}
-        self._update_idle()
+        self._freed(job)
 
     async def _claim(self) -> float | None:
+        if self._more_come_free():
+            self._saturated = True
+            return None
         full = await self._fill(self._free(), running=True)
         if full:
             full = await self._fill(self._room.prefetch - len(self._waiting), running=False)
@@ -133,14 +148,26 @@ class Claiming(Service):
     def _free(self) -> int:
         return self._room.concurrency - len(self._busy)
 
+    def _more_come_free(self) -> bool:
+        """Tell whether more slots may be about to come free than are free.
+
+        Those of jobs that are being settled, or are just to begin and may be done at once. Then
+        the claim waits for them: one of many jobs costs little more than one of few, and a batch
+        that was torn once would else never be whole again.
+        """
+        return len(self._busy) - self._executor.running > self._free()
+
     def _take(self, jobs: Iterable[LeasedJob]) -> None:
+        starting: list[LeasedJob] = []
         for job in jobs:
             if not self._open:
                 self._release(job, "claimed while the worker was closing")
             elif job.running or self._registry.resolve(job.queue, job.type) is None:
-                self._spawn(job, self._executor.execute(job))
+                self._busy[job.lease] = job
+                starting.append(job)
             else:
                 self._waiting.append((time.monotonic(), job))
+        self._lanes.start(starting)
         self._update_idle()
 
     async def _start_waiting(self) -> None:
@@ -164,21 +191,27 @@ class Claiming(Service):
             self._release(self._waiting.popleft()[1], "no slot came free in time")
 
     def _release(self, job: LeasedJob, why: str) -> None:
-        self._spawn(job, self._executor.settle(job, Released(why)))
-
-    def _spawn(self, job: LeasedJob, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work)
-        self._busy[task] = job
+        self._busy[job.lease] = job
         self.idle.clear()
-        task.add_done_callback(self._freed)
+        self._executor.settle(job, Released(why), self._freed)
 
-    def _freed(self, task: asyncio.Task[None]) -> None:
-        job = self._busy.pop(task, None)
-        if job is None:
-            return
-        if not task.cancelled() and (error := task.exception()) is not None:
+    async def _execute(self, job: LeasedJob) -> None:
+        if self._saturated and not self._lanes:
+            self.wake()  # the last of those to begin: whatever they do, the claim need not wait
+        try:
+            await self._executor.execute(job, self._freed)
+        except Exception as error:  # noqa: BLE001 - a fault of ours costs this job, not those behind it
             ATTEMPT_BROKE.emit(AttemptBroke(job, error))
-        self._update_idle()
+            self._freed(job)
+        except asyncio.CancelledError:
+            self._freed(job)
+            raise
+
+    def _freed(self, job: LeasedJob) -> None:
+        if self._busy.pop(job.lease, None) is None:
+            return
+        if not self._busy:
+            self._update_idle()
         if self._saturated or self._waiting:
             self.wake()
 

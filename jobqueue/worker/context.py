@@ -2,11 +2,13 @@
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from uuid import UUID
 
+from jobqueue.domain.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Context:
     """One attempt at one job, the same for async, child-process and thread handlers.
 

@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.limits import Limits
@@ -23,10 +24,12 @@ from jobqueue.worker.registry import Handler, Registry
 from jobqueue.worker.runners import Runners
 from jobqueue.worker.signals import (
     ATTEMPT_BEGUN,
+    ATTEMPT_BROKE,
     ATTEMPT_ENDED,
     HANDLER_STUCK,
     OUTCOME_DROPPED,
     AttemptBegun,
+    AttemptBroke,
     AttemptEnded,
     HandlerStuck,
     OutcomeDropped,
@@ -43,6 +46,10 @@ class RunRules:
     default_timeout_s: float | None = None
     kill_grace_s: float = 5.0
     limits: Limits = field(default_factory=Limits)
+
+
+Freed = Callable[[LeasedJob], None]
+"""Hears that a job takes no slot any more: its settlement was answered, or there is none."""
 
 
 class Executor:
@@ -76,26 +83,25 @@ class Executor:
         """How many attempts are under way."""
         return len(self._attempts)
 
-    async def execute(self, job: LeasedJob) -> None:
-        """Take a RUNNING job to its settlement. Returns when its slot is free again."""
+    async def execute(self, job: LeasedJob, freed: Freed) -> None:
+        """Run a RUNNING job and hand its outcome on; ``freed`` hears when its slot is free again.
+
+        Returns when the handler is over.
+        """
         handler = self._registry.resolve(job.queue, job.type)
         if handler is None:
-            return await self.settle(job, Unhandled(_no_handler(job)))
+            self.settle(job, Unhandled(_no_handler(job)), freed)
+            return
         with LogContext(job_id=job.job_id, queue=job.queue), self._around(job) as trail:
             outcome = await self._attempt(job, handler, trail)
-            if outcome is not None:
-                await self.settle(job, outcome)
-        return None
+            if outcome is None:
+                freed(job)
+            else:
+                self.settle(job, outcome, freed)
 
-    async def settle(self, job: LeasedJob, outcome: Outcome) -> None:
-        """Write the end of a lease. Never raises for the database's sake: then it is dropped."""
-        try:
-            held = await self._leases.settle(job, outcome)
-        except JobQueueError as error:
-            OUTCOME_DROPPED.emit(OutcomeDropped(job, describe(error)))
-        else:
-            if not held:
-                OUTCOME_DROPPED.emit(OutcomeDropped(job, "the lease was lost"))
+    def settle(self, job: LeasedJob, outcome: Outcome, freed: Freed) -> None:
+        """Have the end of a lease written; an outcome that cannot be is dropped."""
+        self._leases.settle(job, outcome, partial(_settled, job, freed))
 
     def stop(self, lease: Lease, reason: Stop) -> None:
         """Ask the handler of this lease to end; nothing happens when none runs."""
@@ -192,6 +198,16 @@ class Executor:
         attempt.trail.ended(None)
         HANDLER_STUCK.emit(HandlerStuck(attempt.job))
         self._on_unfit(attempt.job)
+
+
+def _settled(job: LeasedJob, freed: Freed, held: bool, error: Exception | None) -> None:  # noqa: FBT001 - as ``Answered``
+    if isinstance(error, JobQueueError):
+        OUTCOME_DROPPED.emit(OutcomeDropped(job, describe(error)))
+    elif error is not None:
+        ATTEMPT_BROKE.emit(AttemptBroke(job, error))
+    elif not held:
+        OUTCOME_DROPPED.emit(OutcomeDropped(job, "the lease was lost"))
+    freed(job)
 
 
 def _stopped_outcome(attempt: Attempt) -> Outcome | None:

@@ -4,17 +4,18 @@ from dataclasses import dataclass
 
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.outcome import Outcome
+from jobqueue.domain.records import record
 from jobqueue.runtime.signals import Signal
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AttemptBegun:
     """A handler was looked up and is about to run."""
 
     job: LeasedJob
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AttemptEnded:
     """A handler is over, ``seconds`` after it was looked up. Not settled yet."""
 

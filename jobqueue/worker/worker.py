@@ -147,6 +147,7 @@ class Worker:
     async def _end_running(self) -> bool:
         """Stop what runs and hand it back, once it is dead."""
         limit_s = self._options.rules.kill_grace_s + DEATH_LIMIT_S + _SETTLE_LIMIT_S
+        self._claiming.release_unbegun()
         self._executor.release_all()
         if await self._idle_within(limit_s, self._asked.hurry):
             return True
@@ -182,6 +183,7 @@ class Worker:
                 self._claiming.forget(lease)
                 self._executor.stop(lease, Stop.LOST)
             case CancelRequested(lease):
+                self._claiming.cancel(lease)
                 self._executor.stop(lease, Stop.CANCELLED)
             case CommandReceived(WorkerCommand.DRAIN):
                 self._asked.drain.set()

@@ -27,6 +27,7 @@ from jobqueue.store.pool import Connection, connect
 from jobqueue.store.wakeups import notify_queues
 from jobqueue.store.workers import command_worker
 from tests.support.leases import QUICK, Heard, open_leases
+from tests.support.settling import settled
 from tests.support.soundness import assert_sound
 from tests.support.store import (
     add_queue,
@@ -123,7 +124,7 @@ async def test_a_handler_that_holds_the_interpreter_longer_than_a_lease_keeps_it
         assert still_s > QUICK.lease_s, "nothing in this process ran for longer than a lease"
         assert await expires_in(db, job) > 0
         assert (await Takeover(expired(), page_size=10, crash_limit=3).step(db)).taken == 0
-        assert await leases.settle(job, Completed(b"ok"))
+        assert await settled(leases, job, Completed(b"ok"))
     assert (await path(db, job_id))[-1] == "DONE:COMPLETED"
 
 
@@ -142,7 +143,7 @@ async def test_a_killed_keeper_is_replaced_and_no_lease_is_lost(
 
         await eventually(replaced, what="another keeper")
         await outlives_its_lease(db, job, QUICK)
-        assert await leases.settle(job, Completed())
+        assert await settled(leases, job, Completed())
 
 
 async def test_a_keeper_whose_connection_is_cut_renews_on_a_new_one(
@@ -153,7 +154,7 @@ async def test_a_keeper_whose_connection_is_cut_renews_on_a_new_one(
         job = await take_one(leases)
         assert await terminate(db, "jq-keeper") == 1
         await outlives_its_lease(db, job, QUICK)
-        assert await leases.settle(job, Completed())
+        assert await settled(leases, job, Completed())
 
 
 async def test_an_outcome_survives_the_cut_of_its_connection(database: str, db: Connection) -> None:
@@ -163,7 +164,7 @@ async def test_an_outcome_survives_the_cut_of_its_connection(database: str, db: 
         blocker = await asyncpg.connect(database)
         async with blocker.transaction():
             await blocker.execute("SELECT FROM jobqueue.leases FOR UPDATE")
-            settling = asyncio.create_task(leases.settle(job, Completed(b"ok")))
+            settling = asyncio.create_task(settled(leases, job, Completed(b"ok")))
             await eventually(lambda: waits(db, "jq-worker"), what="the settle waits")
             assert await terminate(db, "jq-worker") == 1
         await blocker.close()
@@ -220,7 +221,7 @@ async def test_a_lease_that_nobody_knows_is_handed_back_uncharged(
 
         await eventually(came_back, what="the unknown lease is released")
         assert await status(db, known) == "RUNNING", "the other one is held"
-        assert await leases.settle(held, Completed())
+        assert await settled(leases, held, Completed())
     assert (await path(db, unknown))[-1] == "PENDING:RELEASED"
 
 
@@ -234,7 +235,7 @@ async def test_a_cancel_is_heard_long_before_the_next_renewal(
         await db.execute("UPDATE jobqueue.leases SET cancel_requested = true")
         await heard.hears(CancelRequested(job.lease), within_s=5.0)
         assert heard.news.count(CancelRequested(job.lease)) == 1
-        assert await leases.settle(job, Released())
+        assert await settled(leases, job, Released())
 
 
 async def test_a_lease_taken_away_is_heard_with_the_next_renewal(
@@ -249,7 +250,7 @@ async def test_a_lease_taken_away_is_heard_with_the_next_renewal(
         await expire_leases(db)
         assert (await Takeover(expired(), page_size=10, crash_limit=3).step(db)).taken == 1
         await heard.hears(LeaseGone(job.lease))
-        assert not await leases.settle(job, Completed(b"late"))
+        assert not await settled(leases, job, Completed(b"late"))
     stop()
     assert [loss.lease for loss in lost] == [job.lease]
 
@@ -289,7 +290,7 @@ async def test_a_worker_whose_row_is_gone_registers_again_and_keeps_its_leases(
         await eventually(
             lambda: db.fetchval("SELECT count(*) = 1 FROM jobqueue.workers"), what="a new row"
         )
-        assert await leases.settle(job, Completed())
+        assert await settled(leases, job, Completed())
 
 
 async def test_a_hint_ends_the_wait_and_others_hints_do_not(database: str, db: Connection) -> None:
@@ -311,8 +312,8 @@ async def test_an_outcome_the_database_refuses_is_a_failure_that_says_why(
     stop = SETTLE_REFUSED.subscribe(refused.append)
     async with open_leases(database) as leases:
         bad, good = await leases.claim(2, running=True)
-        refusing = leases.settle(bad, Postponed(0.0, "a \x00 in it"))
-        settling = leases.settle(good, Completed(b"ok"))
+        refusing = settled(leases, bad, Postponed(0.0, "a \x00 in it"))
+        settling = settled(leases, good, Completed(b"ok"))
         assert all(await asyncio.gather(refusing, settling))
     stop()
     assert len(refused) == 1
@@ -328,8 +329,8 @@ async def test_prefetched_jobs_are_started_or_forgotten(database: str, db: Conne
         assert await settle(db, two, Released(), worker=None) == "settled", "taken away meanwhile"
         assert await leases.start([one.lease, two.lease]) == {one.lease}
         assert await leases.start([one.lease]) == {one.lease}, "safe to repeat"
-        assert not await leases.settle(two, Completed())
-        assert await leases.settle(one, Completed())
+        assert not await settled(leases, two, Completed())
+        assert await settled(leases, one, Completed())
 
 
 async def test_a_keeper_outlives_the_signals_that_drain_its_worker(
@@ -344,7 +345,7 @@ async def test_a_keeper_outlives_the_signals_that_drain_its_worker(
             os.kill(keeper, number)
         await outlives_its_lease(db, job, QUICK)
         assert leases._keeper.pid == keeper
-        assert await leases.settle(job, Completed())
+        assert await settled(leases, job, Completed())
 
 
 async def test_a_start_survives_the_cut_of_its_connection(database: str, db: Connection) -> None:
@@ -359,7 +360,7 @@ async def test_a_start_survives_the_cut_of_its_connection(database: str, db: Con
             assert await terminate(db, "jq-worker") == 1
         await blocker.close()
         assert await starting == {job.lease}
-        assert await leases.settle(job, Completed())
+        assert await settled(leases, job, Completed())
 
 
 async def test_a_claim_that_cannot_work_raises_unavailable_and_the_next_one_works(
@@ -379,7 +380,7 @@ async def test_a_claim_that_cannot_work_raises_unavailable_and_the_next_one_work
         await blocker.close()
         job = await take_one(leases)
         assert job.job_id == job_id
-        assert await leases.settle(job, Completed())
+        assert await settled(leases, job, Completed())
 
 
 async def test_nothing_is_disowned_while_a_claim_may_bring_it(database: str) -> None:

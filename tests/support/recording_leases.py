@@ -11,7 +11,7 @@ from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.outcome import Charge, Outcome, Settlement, decide
 from jobqueue.domain.worker import WorkerFacts
 from jobqueue.errors import Unavailable
-from jobqueue.lease.interface import News
+from jobqueue.lease.interface import Answered, News
 
 _numbers = count(1)
 
@@ -60,6 +60,7 @@ class RecordingLeases:
         self.settles_may_answer = asyncio.Event()
         self.settles_may_answer.set()
         self._changed = asyncio.Event()
+        self.unsettled: set[asyncio.Task[None]] = set()
         self._callbacks: list[Callable[[News], None]] = []
 
     async def open(self, facts: WorkerFacts) -> None:
@@ -78,8 +79,21 @@ class RecordingLeases:
         self._reach()
         return frozenset(leases) - self.gone
 
-    async def settle(self, job: LeasedJob, outcome: Outcome) -> bool:
+    def settle(self, job: LeasedJob, outcome: Outcome, answered: Answered) -> None:
+        task = asyncio.create_task(self._answer(job, outcome, answered))
+        self.unsettled.add(task)
+        task.add_done_callback(self.unsettled.discard)
+
+    async def _answer(self, job: LeasedJob, outcome: Outcome, answered: Answered) -> None:
         await self.settles_may_answer.wait()
+        try:
+            held = self._settle(job, outcome)
+        except Unavailable as error:
+            answered(False, error)
+        else:
+            answered(held, None)
+
+    def _settle(self, job: LeasedJob, outcome: Outcome) -> bool:
         self._reach()
         if job.lease in self.gone:
             return False

@@ -15,6 +15,7 @@ from jobqueue.domain.outcome import Completed
 from jobqueue.lease.direct import DirectLeases
 from jobqueue.lease.interface import LeaseGone, News
 from jobqueue.lease.settings import LeaseSettings
+from tests.support.settling import settled
 from tests.support.workers import facts
 
 
@@ -40,7 +41,7 @@ async def main(dsn: str, mode: str, settings: LeaseSettings) -> None:
     if mode == "stall":
         time.sleep(3600)  # noqa: ASYNC251 - the loop is to stand still
     await asyncio.to_thread(sys.stdin.readline)
-    say(settled=await leases.settle(job, Completed(b"late")))
+    say(settled=await settled(leases, job, Completed(b"late")))
     await leases.close()
 
 

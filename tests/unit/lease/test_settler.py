@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,6 +10,7 @@ from jobqueue.errors import Internal, Unavailable
 from jobqueue.lease import settler as module
 from jobqueue.lease.settler import Ending, Settler
 from tests.support.recording_leases import leased
+from tests.support.settling import answer_to_come
 
 JOB = leased()
 
@@ -37,21 +38,35 @@ class Flusher:
         self.act(batch)
         return frozenset(s.lease for s in batch) - self.lost
 
-    def end(self, lease: Lease, *, settled: bool) -> None:
-        self.ended[lease] = settled
+    def end(self, leases: Sequence[Lease], *, settled: bool) -> None:
+        self.ended |= dict.fromkeys(leases, settled)
 
 
 def make(flusher: Flusher, patience_s: float = 5.0) -> Settler:
     return Settler(flusher, flusher.end, patience_s=patience_s)
 
 
+def recorded_all(settler: Settler, endings: Iterable[Ending]) -> list[asyncio.Future[bool]]:
+    """Settle these; return what waits for each answer."""
+    answers = []
+    for ending in endings:
+        answer, answered = answer_to_come()
+        settler.settle(ending, answered)
+        answers.append(answer)
+    return answers
+
+
+async def recorded(settler: Settler, ending: Ending) -> bool:
+    return await recorded_all(settler, [ending])[0]
+
+
 async def test_while_one_flush_is_in_flight_the_next_gathers() -> None:
     flusher = Flusher()
     flusher.gate.clear()
     settler = make(flusher)
-    first = asyncio.create_task(settler.settle(done(1)))
+    first = asyncio.create_task(recorded(settler, done(1)))
     await flusher.begun.wait()
-    rest = [asyncio.create_task(settler.settle(done(job))) for job in range(2, 12)]
+    rest = [asyncio.create_task(recorded(settler, done(job))) for job in range(2, 12)]
     await asyncio.sleep(0)
     flusher.gate.set()
     assert await asyncio.gather(first, *rest) == [True] * 11
@@ -62,14 +77,14 @@ async def test_a_batch_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "MAX_BATCH", 4)
     flusher = Flusher()
     settler = make(flusher)
-    await asyncio.gather(*(settler.settle(done(job)) for job in range(10)))
+    await asyncio.gather(*(recorded(settler, done(job)) for job in range(10)))
     assert [len(batch) for batch in flusher.batches] == [4, 4, 2]
 
 
 async def test_a_lost_lease_is_told_to_its_caller_alone() -> None:
     flusher = Flusher()
     flusher.lost = {Lease(2, 2)}
-    answers = await asyncio.gather(*map(make(flusher).settle, [done(1), done(2), done(3)]))
+    answers = await asyncio.gather(*recorded_all(make(flusher), [done(1), done(2), done(3)]))
     assert answers == [True, False, True]
     assert flusher.ended == {Lease(1, 1): True, Lease(2, 2): False, Lease(3, 3): True}
 
@@ -77,7 +92,7 @@ async def test_a_lost_lease_is_told_to_its_caller_alone() -> None:
 async def test_two_outcomes_of_one_lease_are_one() -> None:
     flusher = Flusher()
     settler = make(flusher)
-    first, second = settler.settle(done(1, b"a")), settler.settle(done(1, b"b"))
+    first, second = recorded(settler, done(1, b"a")), recorded(settler, done(1, b"b"))
     answers = await asyncio.gather(first, second)
     assert list(answers) == [True, True]
     assert flusher.batches == [[done(1, b"a")]]
@@ -87,8 +102,8 @@ async def test_a_cancelled_caller_takes_nobodys_outcome_down() -> None:
     flusher = Flusher()
     flusher.gate.clear()
     settler = make(flusher)
-    leaving = asyncio.create_task(settler.settle(done(1)))
-    staying = asyncio.create_task(settler.settle(done(2)))
+    leaving = asyncio.create_task(recorded(settler, done(1)))
+    staying = asyncio.create_task(recorded(settler, done(2)))
     await flusher.begun.wait()
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -107,7 +122,7 @@ async def test_a_transient_error_is_retried() -> None:
             raise Unavailable("cut")
 
     flusher = Flusher(act)
-    assert await make(flusher).settle(done(1))
+    assert await recorded(make(flusher), done(1))
     assert len(flusher.batches) == 3
 
 
@@ -116,7 +131,7 @@ async def test_patience_ends_when_the_lease_cannot_be_held_any_more() -> None:
         raise Unavailable("down")
 
     flusher = Flusher(act)
-    assert not await make(flusher, patience_s=0.1).settle(done(1))
+    assert not await recorded(make(flusher, patience_s=0.1), done(1))
     assert flusher.ended == {Lease(1, 1): False}
 
 
@@ -128,7 +143,7 @@ async def test_only_the_outcome_at_fault_is_replaced() -> None:
     flusher = Flusher(act)
     settler = make(flusher)
     batch = [done(job, b"bad" if job == 5 else b"ok") for job in range(9)]
-    assert await asyncio.gather(*map(settler.settle, batch)) == [True] * 9
+    assert await asyncio.gather(*recorded_all(settler, batch)) == [True] * 9
     replaced = [s for b in flusher.batches for s in b if isinstance(s.outcome, Failed)]
     assert [s.lease for s in replaced] == [Lease(5, 5)]
 
@@ -139,7 +154,7 @@ async def test_what_was_never_started_is_handed_back_instead() -> None:
             raise Internal("refused")
 
     flusher = Flusher(act)
-    assert await make(flusher).settle(done(1, running=False))
+    assert await recorded(make(flusher), done(1, running=False))
     assert flusher.batches[-1][0].outcome == Released()
 
 
@@ -151,7 +166,7 @@ async def test_an_outcome_whose_substitute_is_refused_raises_for_its_caller_alon
     flusher = Flusher(act)
     settler = make(flusher)
     answers = await asyncio.gather(
-        *(settler.settle(done(job)) for job in range(4, 7)), return_exceptions=True
+        *(recorded(settler, done(job)) for job in range(4, 7)), return_exceptions=True
     )
     assert answers[0] is True
     assert isinstance(answers[1], Internal)
@@ -167,5 +182,5 @@ async def test_a_fault_of_our_own_reaches_the_callers_and_stops_nothing() -> Non
 
     settler = make(Flusher(act))
     with pytest.raises(ZeroDivisionError):
-        await settler.settle(done(1))
-    assert await settler.settle(done(2))
+        await recorded(settler, done(1))
+    assert await recorded(settler, done(2))

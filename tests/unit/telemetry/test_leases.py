@@ -10,6 +10,7 @@ from jobqueue.errors import Unavailable
 from jobqueue.telemetry.carriers import continued
 from jobqueue.telemetry.leases import TracedLeases
 from tests.support.recording_leases import RecordingLeases, leased
+from tests.support.settling import settled
 from tests.unit.telemetry.conftest import Spans
 from tests.unit.telemetry.test_carriers import PARENT, SPAN, TRACE
 
@@ -50,8 +51,8 @@ async def test_a_claim_that_brings_nothing_has_no_span(spans: Spans) -> None:
 async def test_a_settlement_belongs_to_the_attempt_else_to_the_job(spans: Spans) -> None:
     leases = await opened(spans, RecordingLeases())
     with continued(ATTEMPT):
-        assert await leases.settle(leased(), Completed())
-    await leases.settle(replace(leased(), trace_context=PARENT), Completed())
+        assert await settled(leases, leased(), Completed())
+    await settled(leases, replace(leased(), trace_context=PARENT), Completed())
     during, after = spans.ended()
     assert (during.name, during.kind, parent_of(during)) == ("ack_job", SpanKind.CLIENT, "e" * 16)
     assert parent_of(after) == SPAN
@@ -60,7 +61,7 @@ async def test_a_settlement_belongs_to_the_attempt_else_to_the_job(spans: Spans)
 async def test_a_settlement_that_came_too_late_is_an_error_of_its_span(spans: Spans) -> None:
     job, behind = leased(), RecordingLeases()
     behind.gone.add(job.lease)
-    assert not await (await opened(spans, behind)).settle(job, Completed())
+    assert not await settled(await opened(spans, behind), job, Completed())
     span = spans.only()
     assert (span.attributes or {})["error.type"] == "LEASE_LOST"
     assert span.status.status_code is StatusCode.ERROR
@@ -71,5 +72,5 @@ async def test_an_error_passes_through_and_is_named_by_its_code(spans: Spans) ->
     leases = await opened(spans, behind)
     behind.outage = True
     with pytest.raises(Unavailable):
-        await leases.settle(leased(), Completed())
+        await settled(leases, leased(), Completed())
     assert (spans.only().attributes or {})["error.type"] == "UNAVAILABLE"

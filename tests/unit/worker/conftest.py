@@ -15,6 +15,11 @@ from tests.support.recording_leases import RecordingLeases, leased
 
 KILL_GRACE_S = 0.5
 
+
+def freed(_job: LeasedJob) -> None:
+    """Nobody waits for a slot."""
+
+
 Run = Callable[..., Awaitable[Settlement]]
 
 
@@ -64,8 +69,8 @@ def run(executor: Executor, leases: RecordingLeases) -> Run:
 
     async def run(job_type: str | None, payload: bytes = b"", **fields: object) -> Settlement:
         job: LeasedJob = leased(job_type, payload, **fields)  # type: ignore[arg-type]
-        await executor.execute(job)
-        return leases.settled[job.lease]
+        await executor.execute(job, freed)
+        return await leases.settlement(job)
 
     return run
 

@@ -31,6 +31,12 @@ class Loop:
 
         await eventually(look, what=f"{count} jobs held")
 
+    async def unsettled(self, count: int) -> None:
+        async def look() -> bool:
+            return len(self.leases.unsettled) == count
+
+        await eventually(look, what=f"{count} settlements under way")
+
 
 @pytest_asyncio.fixture
 async def loop_of(
@@ -79,6 +85,41 @@ async def test_a_slot_is_taken_until_its_settlement_is_answered(
     await loop.held(0)
     await loop.claiming.turn()
     assert leases.claims == [(2, True), (2, True)]
+
+
+async def test_a_claim_waits_while_more_slots_are_being_freed_than_are_free(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    leases.settles_may_answer.clear()
+    jobs = [leased("async-returns", b"none") for _ in range(4)]
+    leases.queue = jobs[:3]
+    loop = loop_of(Room(concurrency=4))
+    await loop.claiming.turn()
+    await loop.held(3)
+    await loop.unsettled(3)
+    leases.queue = jobs[3:]
+    await loop.claiming.turn()
+    assert leases.claims == [(4, True)]
+    leases.settles_may_answer.set()
+    await loop.held(0)
+    await loop.claiming.turn()
+    assert leases.claims == [(4, True), (4, True)]
+    await loop.settled(*jobs)
+
+
+async def test_a_job_that_has_not_begun_is_handed_back_or_cancelled_or_just_gone(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    released, cancelled, lost = (leased("async-returns", b"none") for _ in range(3))
+    loop = loop_of(Room())
+    loop.claiming._take([released, cancelled, lost])
+    loop.claiming.forget(lost.lease)
+    loop.claiming.cancel(cancelled.lease)
+    loop.claiming.release_unbegun()
+    assert (await leases.settlement(released)).reason is Reason.RELEASED
+    assert (await leases.settlement(cancelled)).reason is Reason.CANCELLED
+    await asyncio.wait_for(loop.claiming.idle.wait(), 20.0)
+    assert lost.lease not in leases.settled
 
 
 async def test_a_full_worker_holds_its_prefetch_unstarted_then_starts_it_in_one_batch(

@@ -16,7 +16,7 @@ from jobqueue.worker.executor import Executor
 from tests.support import handlers
 from tests.support.recording_leases import RecordingLeases, leased
 from tests.support.waiting import eventually
-from tests.unit.worker.conftest import Run
+from tests.unit.worker.conftest import Run, freed
 
 LIMITS = Limits()
 
@@ -165,11 +165,11 @@ async def test_a_cancelled_async_handler_may_clean_up(
 ) -> None:
     note = tmp_path / "note"
     job = leased("async-sleeps", str(note).encode())
-    running = asyncio.create_task(executor.execute(job))
+    running = asyncio.create_task(executor.execute(job, freed))
     await begun(executor, job.lease)
     executor.stop(job.lease, Stop.CANCELLED)
     await running
-    assert leases.settled[job.lease].dead_reason is Reason.CANCELLED
+    assert (await leases.settlement(job)).dead_reason is Reason.CANCELLED
     assert note.read_text(encoding="ascii") == "True"
 
 
@@ -178,11 +178,11 @@ async def test_a_cancel_ends_a_sync_handler(
 ) -> None:
     path = tmp_path / "pid"
     job = leased("sleeps", str(path).encode())
-    running = asyncio.create_task(executor.execute(job))
+    running = asyncio.create_task(executor.execute(job, freed))
     pid = await appears(path)
     executor.stop(job.lease, Stop.CANCELLED)
     await running
-    assert leases.settled[job.lease].dead_reason is Reason.CANCELLED
+    assert (await leases.settlement(job)).dead_reason is Reason.CANCELLED
     assert dead(pid)
 
 
@@ -191,7 +191,7 @@ async def test_a_lost_lease_ends_the_handler_and_drops_the_outcome(
 ) -> None:
     path = tmp_path / "pid"
     job = leased("sleeps", str(path).encode())
-    running = asyncio.create_task(executor.execute(job))
+    running = asyncio.create_task(executor.execute(job, freed))
     pid = await appears(path)
     executor.stop(job.lease, Stop.LOST)
     await running
@@ -204,11 +204,11 @@ async def test_a_release_hands_the_job_back_uncharged_once_it_is_dead(
 ) -> None:
     path = tmp_path / "pid"
     job = leased("ignores-term", str(path).encode())
-    running = asyncio.create_task(executor.execute(job))
+    running = asyncio.create_task(executor.execute(job, freed))
     pid = await appears(path)
     executor.release_all(hurry=True)
     await running
-    settlement = leases.settled[job.lease]
+    settlement = await leases.settlement(job)
     assert (settlement.fate, settlement.reason) == (Fate.READY, Reason.RELEASED)
     assert settlement.counters.retries == 0
     assert dead(pid)
@@ -230,7 +230,7 @@ async def test_a_handler_that_cannot_be_ended_makes_the_worker_unfit_and_reports
     executor: Executor, leases: RecordingLeases, unfit: list[str], kind: str
 ) -> None:
     job = leased(kind, timeout_s=0.1)
-    running = asyncio.create_task(executor.execute(job))
+    running = asyncio.create_task(executor.execute(job, freed))
 
     async def given_up() -> bool:
         return unfit == ["unfit"]
@@ -251,7 +251,9 @@ async def test_an_outcome_that_cannot_be_written_is_dropped_not_raised(
     executor: Executor, leases: RecordingLeases
 ) -> None:
     leases.outage = True
-    await executor.execute(leased("echo"))
+    answered = asyncio.Event()
+    await executor.execute(leased("echo"), lambda _: answered.set())
+    await asyncio.wait_for(answered.wait(), 20.0)
     assert not leases.settled
 
 
