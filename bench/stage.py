@@ -134,6 +134,6 @@ async def _check_durable(system: System, dsn: str) -> None:
         raise BenchError(f"{system.name} keeps in UNLOGGED tables: {', '.join(sorted(volatile))}")
 
 
-def submit_order(jobs: int, seconds: float) -> dict[str, float]:
+def submit_order(jobs: int, seconds: float, batch: int = BATCH_JOBS) -> dict[str, float]:
     """Return the order to store jobs in batches, the same for every system."""
-    return {"jobs": jobs, "seconds": seconds, "batch": BATCH_JOBS, "callers": SUBMIT_CALLERS}
+    return {"jobs": jobs, "seconds": seconds, "batch": batch, "callers": SUBMIT_CALLERS}

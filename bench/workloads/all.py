@@ -14,6 +14,7 @@ from bench.workloads.relay import RelaySpeed
 from bench.workloads.scale_out import ScaleOut
 from bench.workloads.single_submit import SingleSubmit
 from bench.workloads.steady import SteadyState
+from bench.workloads.tuning import Tuning
 
 WORKLOADS: tuple[Workload, ...] = (
     Drain(),
@@ -29,4 +30,5 @@ WORKLOADS: tuple[Workload, ...] = (
     ScaleOut(),
     HeldSnapshot(),
     Memory(),
+    Tuning(),
 )

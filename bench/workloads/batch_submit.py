@@ -49,26 +49,29 @@ class BatchSubmit(Workload):
 
     async def _direct(self, stage: Stage, system: System) -> Sample:
         async with stage.scene(system) as scene:
-            return await _measured(stage, scene, system, system.submitter(scene.dsn))
+            return await submitted(stage, scene, system, system.submitter(scene.dsn))
 
     async def _through_server(self, stage: Stage, way: str) -> Sample:
         async with stage.scene(Ours()) as scene:
             started = await scene.start(server(scene.dsn), group=SERVER)
             port = (await started.ready())["grpc_port"]
             launch = module("bench.programs.submit", way, f"127.0.0.1:{port}")
-            return await _measured(stage, scene, Ours(), launch)
+            return await submitted(stage, scene, Ours(), launch)
 
 
-async def _measured(stage: Stage, scene: Scene, system: System, launch: Launch) -> Sample:
+async def submitted(
+    stage: Stage, scene: Scene, system: System, launch: Launch, batch: int = BATCH_JOBS
+) -> Sample:
+    """Measure what a program stores, ``batch`` jobs a call, after its first calls."""
     program = await scene.start(launch, talks=True)
     await program.ready()
     # The first calls connect, plan and fill caches.
-    await program.ask(**submit_order(2 * BATCH_JOBS * SUBMIT_CALLERS, stage.form.box_s))
+    await program.ask(**submit_order(2 * batch * SUBMIT_CALLERS, stage.form.box_s, batch))
     await program.heard(stage.form.box_s + 60)
     await stage.cluster.rest(scene.dsn, analyze=False)
     before = await scene.count(system.probes.left)
     first = await scene.meter.read()
-    await program.ask(**submit_order(stage.form.batch_submit_jobs, stage.form.box_s))
+    await program.ask(**submit_order(stage.form.batch_submit_jobs, stage.form.box_s, batch))
     await program.heard(stage.form.box_s + 60)
     window = await scene.meter.since(first)
     after = await scene.count(system.probes.left)
