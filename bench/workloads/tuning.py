@@ -23,8 +23,8 @@ class Tuning(Workload):
     about = (
         "The same backlog as in the drain by one worker process, which claims as many jobs at once"
         " as it has free slots (`worker.concurrency`), or claims ahead of them"
-        " (`worker.prefetch`); with `wal_compression = lz4` for the database. Then the same jobs"
-        " submitted in process in batches of several sizes, four at once."
+        " (`worker.prefetch`). Then the same jobs submitted in process in batches of several sizes,"
+        " four at once."
     )
     columns = (RATE, *COSTS, FOREIGN)
     plot = "jobs_per_s"
@@ -36,28 +36,18 @@ class Tuning(Workload):
             for n in CONCURRENCIES
         ]
         ahead = Plan("jobqueue", "concurrency 10, prefetch 90", partial(self._drain, stage, 10, 90))
-        packed = Plan("jobqueue", "concurrency 100, WAL packed", partial(self._packed, stage))
         submits = [
             Plan("jobqueue", f"submit {size} a call", partial(self._submit, stage, size))
             for size in BATCHES
         ]
-        return [*drains, ahead, packed, *submits]
+        return [*drains, ahead, *submits]
 
-    async def _drain(
-        self, stage: Stage, concurrency: int, prefetch: int = 0, *settings: str
-    ) -> Sample:
+    async def _drain(self, stage: Stage, concurrency: int, prefetch: int = 0) -> Sample:
         template, jobs = await stage.loaded(Ours(), stage.form.drain_jobs)
         async with stage.scene(Ours(), template) as scene:
-            for setting in settings:
-                await scene.connection.execute(setting)
             await stage.cluster.rest(scene.dsn, analyze=False)
             await scene.start(_launch(scene.dsn, concurrency, prefetch), group=WORKERS)
             return await watch_drain(scene, Ours().probes, jobs, stage.form.box_s)
-
-    async def _packed(self, stage: Stage) -> Sample:
-        setting = """DO $$ BEGIN EXECUTE format(
-            'ALTER DATABASE %I SET wal_compression = lz4', current_database()); END $$"""
-        return await self._drain(stage, 100, 0, setting)
 
     async def _submit(self, stage: Stage, size: int) -> Sample:
         async with stage.scene(Ours()) as scene:
