@@ -6,7 +6,7 @@ thousand costs little more than its payloads.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -54,12 +54,16 @@ _UNSAID: Mapping[str, Any] = {"priority": 0, "tenant": "", "labels": {}, "trace_
 WHOLE = "payload"
 """The column that is never folded."""
 
+NEVER_UNSAID = ("queue", WHOLE)
+"""What every item must say."""
+
 _NAMES = tuple(JobSpec.__dataclass_fields__)
 
 
 def columns_of(specs: Sequence[JobSpec]) -> JobColumns:
     """Return a batch as columns."""
     columns = {name: list(map(attrgetter(name), specs)) for name in _NAMES}
+    columns["not_before"] = list(map(_instant, columns["not_before"]))
     folded = {
         name: column if name == WHOLE else fold(column, name) for name, column in columns.items()
     }
@@ -70,7 +74,13 @@ def fold(column: Sequence[T], name: str) -> Sequence[T]:
     """Return the column of field ``name`` without what need not be repeated."""
     if not column or column.count(column[0]) < len(column):
         return column
-    return () if column[0] == _UNSAID.get(name) else column[:1]
+    unsaid = name not in NEVER_UNSAID and column[0] == _UNSAID.get(name)
+    return () if unsaid else column[:1]
+
+
+def _instant(at: datetime | None) -> datetime | None:
+    """Two times of one zone may be equal as its clock shows them, and an hour apart."""
+    return at if at is None or at.tzinfo is None else at.astimezone(UTC)
 
 
 def nth(column: Sequence[T], index: int) -> T:

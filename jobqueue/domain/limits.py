@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from jobqueue.domain.backoff import MAX_DELAY_S
-from jobqueue.domain.columns import JobColumns
+from jobqueue.domain.columns import NEVER_UNSAID, JobColumns
 from jobqueue.domain.job import JobSpec
 from jobqueue.domain.state import EVENT_TYPES
 from jobqueue.domain.worker import WorkerFacts
@@ -112,14 +112,16 @@ def spec_faults(spec: JobSpec, limits: Limits, at: str = "job") -> Iterator[Fiel
     """Yield everything wrong with one submission; ``at`` prefixes the field paths."""
     for attribute, field, faults, _ in _RULES:
         value = getattr(spec, attribute)
-        if value is not None:
+        if value is not None or attribute in NEVER_UNSAID:
             yield from faults(f"{at}.{field}", value, limits)
     if spec.not_before is not None and spec.delay_s is not None:
         yield FieldViolation(f"{at}.not_before", "cannot be given together with delay")
 
 
-def _payload_faults(field: str, payload: bytes, limits: Limits) -> Iterator[FieldViolation]:
-    if len(payload) > limits.payload_bytes:
+def _payload_faults(field: str, payload: Any, limits: Limits) -> Iterator[FieldViolation]:
+    if not isinstance(payload, bytes):
+        yield FieldViolation(field, "must be bytes")
+    elif len(payload) > limits.payload_bytes:
         yield FieldViolation(field, f"is larger than {limits.payload_bytes} bytes")
 
 
@@ -273,10 +275,11 @@ def check_batch(columns: JobColumns, limits: Limits) -> None:
         raise InvalidArgument([FieldViolation("jobs", "must not be empty")])
     if columns.size > limits.batch_jobs:
         raise InvalidArgument([FieldViolation("jobs", f"has more than {limits.batch_jobs} jobs")])
-    if sum(map(len, columns.payload)) > limits.batch_bytes:
+    whole = all(isinstance(payload, bytes) for payload in columns.payload)
+    if whole and sum(map(len, columns.payload)) > limits.batch_bytes:
         fault = f"payloads add up to more than {limits.batch_bytes} bytes"
         raise InvalidArgument([FieldViolation("jobs", fault)])
-    if not _faultless(columns, limits):
+    if not whole or not _faultless(columns, limits):
         items = enumerate(columns.items())
         check(v for i, spec in items for v in spec_faults(spec, limits, f"jobs[{i}]"))
 
@@ -288,7 +291,8 @@ def _faultless(columns: JobColumns, limits: Limits) -> bool:
     for attribute, field, faults, telling in _RULES:
         column = getattr(columns, attribute)
         for value in telling(column) if column else ():
-            if value is not None and any(True for _ in faults(field, value, limits)):
+            said = value is not None or attribute in NEVER_UNSAID
+            if said and any(True for _ in faults(field, value, limits)):
                 return False
     return True
 

@@ -1,12 +1,13 @@
 """The producer of Kafka: sends records, and says what became of each (R-6.2, R-6.3).
 
 Only this module knows the vendor. Nothing is in flight outside a call of ``publish``, so that
-memory holds one page of events whatever Kafka does.
+memory holds two pages of events whatever Kafka does.
 """
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,9 @@ class Failure:
 
     cause: str
     refused: bool
+
+
+Report = Callable[[KafkaError | None, Message], None]
 
 
 @dataclass(slots=True)
@@ -174,15 +178,27 @@ class Publisher:
 
     def _send(self, producer: Producer, flight: _Flight) -> None:
         """Hand all to the library, in a thread: thousands would hold up the loop."""
-        report = flight.reported
-        for index, (key, value, headers) in flight.records.items():
+        until = time.monotonic() + DELIVERY_S
+        for index, record in flight.records.items():
             try:
-                producer.produce(self.topic, value, key, headers=headers, on_delivery=report)
+                self._produce(producer, record, flight.reported, until)
             except KafkaException as error:
                 flight.left -= 1
                 flight.failed(index, error.args[0])
-            except BufferError as error:
-                raise Unavailable("the producer's queue is full", reason="KAFKA_BUSY") from error
+
+    def _produce(self, producer: Producer, record: Record, report: Report, until: float) -> None:
+        while True:
+            try:
+                producer.produce(
+                    self.topic, record.value, record.key, headers=record.headers, on_delivery=report
+                )
+            except BufferError as error:  # `kafka.options` may make the queue shorter than a page
+                if time.monotonic() >= until:
+                    fault = "the producer's queue is full"
+                    raise Unavailable(fault, reason="KAFKA_BUSY") from error
+                producer.poll(_FLUSH_S)
+            else:
+                return
 
 
 def producer_options(settings: KafkaSettings) -> dict[str, Any]:

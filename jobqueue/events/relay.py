@@ -127,6 +127,7 @@ class Relay(Service):
             return self._lease
         if self._lease is None or not await extend_cursor(self._pool, self._lease, self._lease_s):
             self._publisher.abandon()
+            await self._pages.drop()  # others may have passed it, or come to new windows
             # An operator who thought that Kafka is off for good may have removed it meanwhile.
             await add_cursor(self._pool, CURSOR)
             self._lease = await take_cursor(self._pool, CURSOR, self._holder, self._lease_s)

@@ -112,7 +112,7 @@ class Claimer:
         )
         limited = sorted(q.name for q in usable if q.limited and not q.paused)
         if not limited:
-            return await call.take(probes, n, limited=False)
+            return await call.take(probes, n)
         async with db.transaction():
             rooms = {name: await _room(db, name) for name in limited}
             jobs = await call.take_within(probes, n, dict(rooms))
@@ -161,7 +161,9 @@ class _Call:
         self._frontier = frontier
         self._running = running
 
-    async def take(self, probes: Sequence[Probe], n: int, *, limited: bool) -> list[LeasedJob]:
+    async def take(
+        self, probes: Sequence[Probe], n: int, limited: Sequence[str] = ()
+    ) -> list[LeasedJob]:
         probes = self._frontier.bound(probes)
         begun_at = self._clock.monotonic()
         jobs = await claim_jobs(
@@ -195,7 +197,7 @@ class _Call:
                 break
             open_rooms = [room for room in rooms.values() if room > 0]
             ask = min([left, *open_rooms])
-            jobs = await self.take(probes, ask, limited=True)
+            jobs = await self.take(probes, ask, sorted(rooms))
             taken += jobs
             if len(jobs) < ask:
                 break

@@ -7,8 +7,8 @@ in the order of time, what was taken last tells where to begin.
 
 A job may still come to lie before the frontier: it was handed back, its transaction committed late,
 its claim was rolled back. So from time to time a claim looks at everything, and again at once as
-long as it finds something there. That costs at most a twentieth of this worker's time on the
-database; where it costs next to nothing, which is the normal state, every claim does
+long as it finds something there. That is every claim where it costs little, which is the
+normal state, and else a twentieth of this worker's time on the database, or once in 4 s
 (docs/adr/0016).
 """
 
@@ -22,13 +22,14 @@ from jobqueue.store.leases import Probe
 SLACK_S = 2.0
 """How much later than its ``ready_at`` a job may become visible: a commit, a promotion."""
 
-CHEAP_S = 0.005
-"""A claim that looked at everything within this found nothing in its way."""
+CHEAP_S, CHEAP_JOB_S = 0.01, 0.0002
+"""A claim that looked at everything within this, and this for each job, found little in its way."""
 
 WHOLE_SHARE = 20
 """One look at everything is followed by as many times its duration of bounded ones."""
 
-_LONGEST_S = 60.0
+_LONGEST_S = 4.0
+"""A handler that held up this process while the claim was answered made it look dear."""
 
 _Place = tuple[str, int]
 
@@ -62,7 +63,8 @@ class Frontier:
         if whole:
             now = self._clock.monotonic()
             cost = now - begun_at
-            rest = 0.0 if behind or cost < CHEAP_S else min(cost * WHOLE_SHARE, _LONGEST_S)
+            cheap = cost < CHEAP_S + CHEAP_JOB_S * len(jobs)
+            rest = 0.0 if behind or cheap else min(cost * WHOLE_SHARE, _LONGEST_S)
             self._whole_from = now + rest
 
     def _age(self, probe: Probe, now: float) -> float | None:

@@ -101,7 +101,7 @@ async def claim_jobs(  # noqa: PLR0913 - one argument a parameter of the stateme
     types: Sequence[str],
     lease_s: float,
     running: bool,
-    limited: bool = False,
+    limited: Sequence[str] = (),
 ) -> list[LeasedJob]:
     """Claim at most ``n`` jobs, visiting the probes in order, under leases of ``lease_s`` seconds.
 

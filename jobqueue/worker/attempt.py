@@ -1,6 +1,7 @@
 """One attempt while it runs: its limits, and why it should stop."""
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
 from enum import Enum, auto
@@ -76,8 +77,13 @@ class Attempt:
         if first:
             self._on_stop(self)
 
-    def forget_cancellation(self) -> None:
+    async def forget_cancellation(self) -> None:
         """What cancelled the handler is done with: this task goes on."""
+        if not self.task.cancelling():
+            return
+        # One that the handler met at no wait would stay with the task, for the next job's.
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)
         while self.task.uncancel():
             pass
 

@@ -172,7 +172,7 @@ class Executor:
         except Exception as error:  # noqa: BLE001 - whatever a runner raises is the job's outcome
             return outcome_of_error(error, self._rules.limits)
         finally:
-            attempt.forget_cancellation()
+            await attempt.forget_cancellation()
 
     def _begun(self, attempt: Attempt) -> None:
         if attempt.timeout_s is not None:

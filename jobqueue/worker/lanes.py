@@ -73,10 +73,10 @@ class Lanes:
                 await self._run(self._queued.popleft())
                 if lane.is_spent():
                     break
-        finally:
+        finally:  # whatever came of it: those behind must run
             watch.cancel()
-        if not lane.waited:
-            self._open(1)
+            if not lane.waited:
+                self._open(1)
 
     def _passed_by(self, lane: "_Lane") -> None:
         """The loop turned while a job ran: its handler waits."""
@@ -101,5 +101,12 @@ class _Lane:
             self.waited
             or time.monotonic() >= self._until
             or self._task.cancelling() > 0
-            or contextvars.copy_context() != self._context
+            or self._left_something()
         )
+
+    def _left_something(self) -> bool:
+        """Tell whether a context variable is another one than before, or cannot be compared."""
+        try:
+            return contextvars.copy_context() != self._context
+        except Exception:  # noqa: BLE001 - the variables are anybody's
+            return True

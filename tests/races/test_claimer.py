@@ -108,6 +108,21 @@ async def test_a_limit_taken_away_is_noticed_without_a_restart(db: Connection) -
     assert len(await take(one, db, 5)) == 3
 
 
+async def test_a_limit_set_meanwhile_holds_while_another_queue_is_limited(db: Connection) -> None:
+    await add_queue(db, "limited", max_running=1)
+    await add_queue(db, "open")
+    one = claimer("limited", "open")
+    assert await take(one, db, 5) == []
+    await db.execute("UPDATE jobqueue.queues SET max_running = 1 WHERE name = 'open'")
+    await submit(db, 3, queue="open")
+    await submit(db, 3, queue="limited")
+    one.job_ended("limited")
+    jobs = await take(one, db, 5)
+    assert [job.queue for job in jobs] == ["limited"], "facts of the other are old"
+    one._serving_until = 0.0
+    assert [job.queue for job in await take(one, db, 5)] == ["open"]
+
+
 @pytest.mark.parametrize("limit", [1, 3])
 async def test_eight_workers_never_hold_more_than_max_running(
     db: Connection, another: Connect, pool: Pool, limit: int
@@ -178,7 +193,7 @@ class SlowClock(ManualClock):
     """A clock by which every claim takes so long that bounds pay."""
 
     def monotonic(self) -> float:
-        self.advance(CHEAP_S)
+        self.advance(2 * CHEAP_S)
         return super().monotonic()
 
 

@@ -152,7 +152,8 @@ async def test_paused_deleted_limited_and_unknown_queues_give_nothing(db: Connec
     await delete_queue(db, "deleted", force=True)
     where = probes(["paused", "deleted", "limited", "unknown", "open"])
     assert [job.queue for job in await claim(db, 10, where=where)] == ["open"]
-    assert [job.queue for job in await claim(db, 10, where=where, limited=True)] == ["limited"]
+    came = await claim(db, 10, where=where, limited=["limited"])
+    assert [job.queue for job in came] == ["limited"]
 
 
 async def test_a_job_whose_ttl_is_over_is_never_claimed(db: Connection) -> None:
@@ -200,8 +201,8 @@ async def test_a_locked_queue_tells_its_room(db: Connection) -> None:
     await add_queue(db, max_running=5)
     await add_queue(db, "open")
     await submit(db, 3)
-    await claim(db, 2, limited=True)
-    await claim(db, 1, limited=True, running=False)
+    await claim(db, 2, limited=["q"])
+    await claim(db, 1, limited=["q"], running=False)
     async with db.transaction():
         room = await lock_queue(db, "q")
         assert (room.max_running, room.running) == (5, 3)
@@ -223,7 +224,7 @@ async def test_claimers_racing_for_a_limited_queue_never_hold_more_than_it_allow
             room = await lock_queue(connection, "q")
             assert room.max_running is not None
             n = min(room.max_running - room.running, 3)
-            return len(await claim(connection, n, worker=worker, limited=True)) if n else 0
+            return len(await claim(connection, n, worker=worker, limited=["q"])) if n else 0
 
     connections = [await another() for _ in range(CLAIMERS)]
     counts = await asyncio.gather(*[claimer(c, n) for n, c in enumerate(connections)])

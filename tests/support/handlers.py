@@ -108,6 +108,20 @@ async def async_raises(context: Context) -> None:
     raise exception_of(context.payload)
 
 
+@handler("async-cancels-itself")
+async def async_cancels_itself(_: Context) -> None:
+    """Cancel the task it runs in, and return before that is noticed."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+
+
+@handler("async-waits-a-turn")
+async def async_waits_a_turn(_: Context) -> None:
+    """Wait for as short as one can."""
+    await asyncio.sleep(0)
+
+
 @handler("async-sleeps", timeout=60)
 async def async_sleeps(context: Context) -> None:
     """Sleep, and leave a note when cancelled."""

@@ -85,7 +85,7 @@ async def claim(
     worker: int = WORKER,
     types: Sequence[str] = ("t",),
     running: bool = True,
-    limited: bool = False,
+    limited: Sequence[str] = (),
     lease_s: float = 60.0,
 ) -> list[LeasedJob]:
     """Claim at most ``n`` jobs, by default of queue ``q``."""

@@ -38,6 +38,8 @@ BEGIN
            CASE WHEN k.content_hash = i.hash THEN k.job_id ELSE i.job_id END,
            CASE WHEN k.job_id <> i.job_id AND k.content_hash = i.hash THEN 'EXISTING'
                 WHEN k.job_id <> i.job_id THEN 'MISMATCH'
+                -- It was there when we came to take it, and is gone: nobody holds this key for us.
+                WHEN i.key IS NOT NULL AND k.job_id IS NULL THEN 'MISMATCH'
                 WHEN i.place > 1 OR EXISTS (
                      SELECT FROM jobqueue.jobs j WHERE j.job_id = i.job_id) THEN 'REPEATED' END
     FROM (SELECT i.ord, i.job_id, i.hash,

@@ -14,7 +14,7 @@
 -- Claims at most p_count jobs: visits the probes in their order and takes the oldest ready jobs of
 -- each, up to its quota. Returns them with their bodies, in the order in which they should run.
 -- Locks exactly the rows it claims: the outer LIMIT is lazy. Relies on ready_claim.
--- A paused, deleted or unknown queue gives nothing; one with max_running only when p_limited.
+-- A paused, deleted or unknown queue gives nothing; one with max_running only when p_limited names it.
 -- A job that nobody here can run becomes ASSIGNED whatever p_start says; its caller hands it back.
 CREATE FUNCTION jobqueue.claim_jobs(
     -- one probe each; p_untyped: has a handler for jobs without a type; p_skips: how many an
@@ -22,14 +22,14 @@ CREATE FUNCTION jobqueue.claim_jobs(
     -- row from us); p_within_s: no job ready for longer than that, NULL for any
     p_queues text[], p_priorities smallint[], p_quotas int[], p_untyped bool[], p_skips int[],
     p_within_s float8[],
-    p_count int, p_worker int, p_lease_s float8, p_start bool, p_limited bool, p_types text[])
+    p_count int, p_worker int, p_lease_s float8, p_start bool, p_limited text[], p_types text[])
 RETURNS TABLE (job bigint, token bigint, job_id uuid, queue text, type text, payload bytea,
     priority smallint, attempt int, running bool, max_retries int, timeout_s float8, labels text,
     trace_context text, retries smallint, crashes smallint, handbacks int, unhandled int,
     base_delay_s float8, max_delay_s float8, multiplier float8, waited_s float8)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_mergejoin = off AS $$
+SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
@@ -45,7 +45,7 @@ BEGIN
                      SELECT o.queue_id, o.name, o.base_delay_s, o.max_delay_s, o.multiplier
                      FROM jobqueue.queues o
                      WHERE o.name = p.queue AND o.deleted_at IS NULL AND NOT o.paused
-                       AND (o.max_running IS NULL OR p_limited)
+                       AND (o.max_running IS NULL OR o.name = ANY (p_limited))
                      OFFSET 0
                  ) q,
                  LATERAL (
@@ -127,7 +127,7 @@ CREATE FUNCTION jobqueue.start_leases(
 RETURNS TABLE (job bigint, token bigint, state text, fresh bool, waited_s float8, queue text)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_mergejoin = off AS $$
+SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
@@ -196,7 +196,7 @@ CREATE FUNCTION jobqueue.complete_leases(
 RETURNS TABLE (job bigint, token bigint)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_mergejoin = off AS $$
+SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
@@ -238,7 +238,7 @@ CREATE FUNCTION jobqueue.settle_leases(
 RETURNS TABLE (job bigint, token bigint, cancelled bool)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_mergejoin = off AS $$
+SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
@@ -267,7 +267,7 @@ BEGIN
             worker_id, reason, retries, dead, error)
         SELECT id, started_at, at, ended_token, queue_id, seq + 2, attempt, worker_id, dead_reason,
                retries, true, detail
-        FROM d WHERE fate = 'DEAD'
+        FROM d WHERE fate NOT IN ('WAIT', 'READY')  -- so that no row can get lost
     ), s AS (
         INSERT INTO jobqueue.scheduled (id, ready_at, due_at, expires_at, token, queue_id, seq,
             attempt, reason, priority, retries, crashes, handbacks, unhandled, failed)

@@ -1,6 +1,9 @@
 from dataclasses import fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,3 +70,23 @@ def test_a_batch_has_the_faults_of_its_items(specs: list[JobSpec]) -> None:
 def test_a_good_item_beside_a_bad_one_hides_nothing(spec: JobSpec) -> None:
     good = JobSpec("q")
     assert bool(faults_of([good, spec, good])) == bool(list(spec_faults(spec, LIMITS)))
+
+
+def test_two_times_that_a_clock_shows_alike_stay_two() -> None:
+    berlin = ZoneInfo("Europe/Berlin")
+    first = datetime(2027, 10, 31, 2, 30, tzinfo=berlin)
+    specs = [JobSpec(queue="q", not_before=at) for at in (first, first.replace(fold=1))]
+    one, other = columns_of(specs).not_before
+    assert one is not None
+    assert other is not None
+    assert other - one == timedelta(hours=1)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("missing", ["queue", "payload"])
+def test_what_every_item_must_say_is_missed(missing: str, count: int) -> None:
+    said: dict[str, Any] = {"queue": "q"} | {missing: None}
+    specs = [JobSpec(**said)] * count
+    assert {fault.field for fault in faults_of(specs)} == {
+        f"jobs[{index}].{missing}" for index in range(count)
+    }

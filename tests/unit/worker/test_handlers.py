@@ -91,6 +91,11 @@ async def test_whatever_a_handler_raises_is_a_failed_attempt(
     assert (await run("echo", b"still here")).result == b"still here"
 
 
+async def test_a_handler_that_cancels_its_task_harms_no_job_after_it_there(run: Run) -> None:
+    assert (await run("async-cancels-itself")).fate is Fate.DONE
+    assert (await run("async-waits-a-turn")).fate is Fate.DONE
+
+
 async def test_a_cancellation_nobody_asked_for_is_a_failed_attempt(run: Run) -> None:
     settlement = await run("async-raises", b"cancelled")
     assert settlement.reason is Reason.HANDLER_FAILED

@@ -87,6 +87,26 @@ async def test_a_cancelled_task_runs_no_other_job() -> None:
     assert len(set(recorder.tasks)) == 3
 
 
+class Incomparable:
+    """What cannot be compared, like an array of numpy."""
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("no")
+
+    __hash__ = object.__hash__
+
+
+async def test_a_variable_that_cannot_be_compared_stops_no_lane() -> None:
+    mark: ContextVar[object] = ContextVar("incomparable")
+    mark.set(Incomparable())
+
+    async def replaces() -> None:
+        mark.set(Incomparable())
+
+    recorder = await ran(replaces)
+    assert len(recorder.order) == 3
+
+
 async def test_the_loop_turns_between_jobs_that_take_their_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
