@@ -18,7 +18,7 @@ from bench.machine import machine, versions
 from bench.processes import ROOT
 from bench.report import write
 from bench.results import Run
-from bench.runner import run_all
+from bench.runner import forecast_s, run_all
 from bench.stage import Stage
 from bench.workloads.all import WORKLOADS
 from bench.workloads.base import Workload
@@ -46,6 +46,7 @@ class Order:
     workloads: tuple[Workload, ...]
     peers: frozenset[str]
     out: Path
+    measure: bool
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -56,6 +57,7 @@ class Order:
 @click.option("--peer", multiple=True, type=click.Choice(_PEERS), help="Peers; all unless given.")
 @click.option("--no-peers", is_flag=True, help="Measure jobqueue alone.")
 @click.option("--runs", type=click.IntRange(1), help="Instead of what the form says.")
+@click.option("--estimate", is_flag=True, help="Say how long it would take; measure nothing.")
 @click.option("--out", type=_FOLDER, default=CACHE / "results", help="Where results go.")
 @click.option("--logs", type=_FOLDER, help="Keep the logs of all programs there.")
 def main(**given: Any) -> None:
@@ -68,6 +70,7 @@ def main(**given: Any) -> None:
         workloads=tuple(w for w in WORKLOADS if w.name in (given["only"] or _NAMES)),
         peers=frozenset(() if given["no_peers"] else given["peer"] or _PEERS),
         out=given["out"],
+        measure=not given["estimate"],
     )
     with TemporaryDirectory(prefix="jobqueue-bench-") as scratch:
         logs = given["logs"] or Path(scratch)
@@ -94,6 +97,9 @@ async def _measure(order: Order, logs: Path) -> None:
             settings=await cluster.stated(),
         )
         stage = Stage(cluster, logs, order.form, systems, absent)
+        _forecast(stage, order)
+        if not order.measure:
+            return
 
         def save(run: Run) -> None:
             run.finished_at = _now()
@@ -101,6 +107,13 @@ async def _measure(order: Order, logs: Path) -> None:
 
         await run_all(stage, order.workloads, run, _say, save)
     _say(f"written to {order.out / order.form.name}.md")
+
+
+def _forecast(stage: Stage, order: Order) -> None:
+    times = {workload.name: forecast_s(stage, workload) for workload in order.workloads}
+    for name, seconds in times.items():
+        _say(f"{name:16}about {seconds:6,.0f} s")
+    _say(f"{'together':16}about {sum(times.values()) / 60:6,.0f} min")
 
 
 if __name__ == "__main__":

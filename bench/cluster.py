@@ -43,9 +43,9 @@ def settings() -> dict[str, str]:
 class Cluster:
     """A running PostgreSQL."""
 
-    def __init__(self, server: EmbeddedPostgres, admin: asyncpg.Connection) -> None:
+    def __init__(self, server: EmbeddedPostgres) -> None:
         self._server = server
-        self._admin = admin
+        self._admin: asyncpg.Connection | None = None
         self._made = 0
 
     @property
@@ -53,10 +53,27 @@ class Cluster:
         """The process below which all of PostgreSQL runs."""
         return self._server.pid
 
+    async def start(self) -> None:
+        """Run it, and connect."""
+        await asyncio.to_thread(self._server.start)
+        self._admin = await asyncpg.connect(self._server.dsn)
+
+    async def stop(self) -> None:
+        """Stop it; whoever is connected is cut off. Harmless when it is stopped."""
+        if self._admin is not None:
+            await self._admin.close()
+        await asyncio.to_thread(self._server.stop)
+
+    async def restart(self, outage_s: float) -> None:
+        """Stop it for so long; its databases have the same DSNs afterwards."""
+        await self.stop()
+        await asyncio.sleep(outage_s)
+        await self.start()
+
     async def stated(self) -> Mapping[str, str]:
         """Return every setting that matters, as PostgreSQL itself tells it."""
-        rows = await self._admin.fetch(_STATED, list(settings()))
-        version = await self._admin.fetchval("SHOW server_version")
+        rows = await self._asking.fetch(_STATED, list(settings()))
+        version = await self._asking.fetchval("SHOW server_version")
         return {"server_version": version, **{row["name"]: row["setting"] for row in rows}}
 
     async def create(self, template: str = _EMPTY) -> str:
@@ -64,21 +81,31 @@ class Cluster:
         self._made += 1
         name = f"bench_{self._made}"
         source = _database_of(template) if "/" in template else template
-        await self._admin.execute(
+        await self._asking.execute(
             f'CREATE DATABASE "{name}" TEMPLATE "{source}" STRATEGY FILE_COPY'
         )
         return _in(self._server.dsn, name)
 
     async def drop(self, dsn: str) -> None:
         """Drop a database, whoever is still connected."""
-        await self._admin.execute(f'DROP DATABASE IF EXISTS "{_database_of(dsn)}" WITH (FORCE)')
+        await self._asking.execute(f'DROP DATABASE IF EXISTS "{_database_of(dsn)}" WITH (FORCE)')
 
     async def rest(self, dsn: str, *, analyze: bool = True) -> None:
         """Vacuum, analyze and write everything out, so that every cell begins alike."""
         if analyze:
             async with connected(dsn) as connection:
                 await connection.execute("VACUUM (ANALYZE)")
-        await self._admin.execute("CHECKPOINT")
+        await self._asking.execute("CHECKPOINT")
+
+    async def extend(self, extension: str) -> None:
+        """Add an extension to all databases that will be made."""
+        async with connected(_in(self._server.dsn, _EMPTY)) as template:
+            await template.execute(f"CREATE EXTENSION {extension}")
+
+    @property
+    def _asking(self) -> asyncpg.Connection:
+        assert self._admin is not None, "it is not started"
+        return self._admin
 
 
 def _in(dsn: str, name: str) -> str:
@@ -104,15 +131,13 @@ async def connected(dsn: str) -> AsyncIterator[asyncpg.Connection]:
 async def running_cluster(folder: Path) -> AsyncIterator[Cluster]:
     """Run a new cluster on the disk of ``folder``; nothing is left of it afterwards."""
     with _private(folder) as made:
-        server = EmbeddedPostgres(made / "pg", settings=settings())
-        await asyncio.to_thread(server.start)
+        cluster = Cluster(EmbeddedPostgres(made / "pg", settings=settings()))
         try:
-            async with connected(_in(server.dsn, _EMPTY)) as template:
-                await template.execute("CREATE EXTENSION pg_walinspect")
-            async with connected(server.dsn) as admin:
-                yield Cluster(server, admin)
+            await cluster.start()
+            await cluster.extend("pg_walinspect")
+            yield cluster
         finally:
-            await asyncio.to_thread(server.stop)
+            await cluster.stop()
 
 
 @contextmanager

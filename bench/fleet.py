@@ -1,6 +1,7 @@
 """Our own server and workers in a cell: started, waited for in the tables, fed."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from bench.measure import SERVER, WORKERS
 from bench.ours import remote_worker, server, worker
@@ -22,11 +23,12 @@ async def start_server(scene: Scene, **settings: object) -> tuple[Program, str]:
 
 
 async def start_workers(
-    scene: Scene, count: int, *flags: str, address: str = ""
+    scene: Scene, count: int, *flags: str, address: str = "", **settings: object
 ) -> Sequence[Program]:
     """Start workers, remote ones when there is an address; return once all are registered."""
     there = await scene.count(_ACTIVE)
-    launch = remote_worker(address, *flags) if address else worker(scene.dsn, *flags)
+    make = partial(remote_worker, address) if address else partial(worker, scene.dsn)
+    launch = make(*flags, **settings)
     programs = [await scene.start(launch, group=WORKERS) for _ in range(count)]
 
     async def registered() -> bool:

@@ -32,6 +32,7 @@ class Form:
     held_s: float  # at full speed
     held_rate: int  # a second
     held_rate_s: float
+    held_peers: int  # the fastest first
     scale_direct: tuple[int, ...]
     scale_remote: tuple[int, ...]
     scale_most_busy: int  # workers that a small machine can keep busy; more share the same jobs
@@ -40,6 +41,8 @@ class Form:
     relay_jobs: int
     memory_jobs: int
     memory_s: float
+    recovery_faults: int  # of each kind
+    recovery_outage_s: float
 
     def repeated(self, runs: int | None) -> "Form":
         """Return the form with every cell run so often; None: as it is."""
@@ -48,8 +51,8 @@ class Form:
 
 SHORT = Form(
     name="short",
-    runs=3,
-    side_runs=2,
+    runs=2,
+    side_runs=1,
     slow_runs=1,
     box_s=6.0,
     load_s=10.0,
@@ -68,10 +71,11 @@ SHORT = Form(
     steady_rates=(200,),
     steady_s=8.0,
     held_warm_s=3.0,
-    held_clean_s=9.0,
-    held_s=30.0,
+    held_clean_s=6.0,
+    held_s=24.0,
     held_rate=500,
-    held_rate_s=30.0,
+    held_rate_s=15.0,
+    held_peers=1,
     scale_direct=(1, 2, 4, 8),
     scale_remote=(2,),
     scale_most_busy=4,
@@ -80,6 +84,8 @@ SHORT = Form(
     relay_jobs=5_000,
     memory_jobs=50_000,
     memory_s=60.0,
+    recovery_faults=2,
+    recovery_outage_s=5.0,
 )
 FULL = Form(
     name="full",
@@ -107,6 +113,7 @@ FULL = Form(
     held_s=300.0,
     held_rate=500,
     held_rate_s=1_800.0,
+    held_peers=2,
     scale_direct=(1, 2, 4, 8, 16, 32, 64, 100),
     scale_remote=(1, 2, 4, 8, 16, 32, 64, 100),
     scale_most_busy=16,
@@ -115,5 +122,7 @@ FULL = Form(
     relay_jobs=50_000,
     memory_jobs=1_000_000,
     memory_s=1_200.0,
+    recovery_faults=8,
+    recovery_outage_s=20.0,
 )
 FORMS = {form.name: form for form in (SHORT, FULL)}

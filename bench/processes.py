@@ -129,6 +129,10 @@ class Program:
         said: Mapping[str, Any] = json.loads(line)
         return said
 
+    def tell(self, number: signal.Signals) -> None:
+        """Send a signal to it alone."""
+        os.kill(self.pid, number)
+
     def send(self, number: signal.Signals) -> None:
         """Send a signal to it and everything it started in its session."""
         with contextlib.suppress(ProcessLookupError):

@@ -71,7 +71,7 @@ def _section(run: Run, table: Table) -> str:
         column for column in table.columns if any(c.spread(column.name) for c in table.cells)
     ]
     rows = [_row(cell, columns) for cell in table.cells]
-    parts = [f"## {table.title}\n", f"{table.about}\n"]
+    parts = [f"## {table.title}\n", f"{table.about} Took {table.seconds:.0f} s.\n"]
     if columns:
         parts.append(_rows(("", *(c.title for c in columns), "runs", "remarks"), rows))
     charts = [f"![{table.title}]({run.form}-{name}.svg)\n" for name in _charts_of(table)]

@@ -61,6 +61,7 @@ class Table:
     columns: Sequence[Column]
     cells: list[Cell] = field(default_factory=list)
     plot: str = ""  # the value in the bar chart; none for time series
+    seconds: float = 0.0  # that the workload took, preparations included
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from bench.results import Cell, Table
 from bench.workloads.claim import BIG, CALLS, CLAIM, EMPTY
 from bench.workloads.held import FULL_SPEED
+from bench.workloads.recovery import DEAF, KILLED, RESTARTED, STOPPED
 from bench.workloads.single_submit import ECHO
 
 OURS = "jobqueue"
@@ -108,7 +109,7 @@ def _drain(variant: str) -> Callable[[Sequence[Table]], float | None]:
 _SUBMIT = f"{OURS}, SubmitJob"
 _BATCH_100 = f"{OURS}, 1 process, batch 100"
 _DIRECT = f"{OURS}, direct worker"
-_SCALE = "scale-out"
+_SCALE, _RECOVERY = "scale-out", "recovery"
 
 TARGETS = (
     Target("N-1 single submit", median("single-submit", _SUBMIT, "jobs_per_s"), 1000, unit="/s"),
@@ -211,6 +212,36 @@ TARGETS = (
         ),
         1,
         unit=" ×",
+    ),
+    Target(
+        "N-7 killed worker: FAILED after the end of the lease, p99",
+        median(_RECOVERY, f"{OURS}, {KILLED}", "p99"),
+        most=2000,
+        unit=" ms",
+    ),
+    Target(
+        "N-7 killed worker: claimed again after the delay, p99",
+        median(_RECOVERY, f"{OURS}, {KILLED}", "again_p99"),
+        most=1000,
+        unit=" ms",
+    ),
+    Target(
+        "N-7 clean release, p99",
+        median(_RECOVERY, f"{OURS}, {STOPPED}", "p99"),
+        most=1000,
+        unit=" ms",
+    ),
+    Target(
+        "N-7 database back to a claim",
+        median(_RECOVERY, f"{OURS}, {RESTARTED}", "max"),
+        most=5000,
+        unit=" ms",
+    ),
+    Target(
+        "N-7 pick-up after wake-ups were cut, p99",
+        median(_RECOVERY, f"{OURS}, {DEAF}", "p99"),
+        most=1000,
+        unit=" ms",
     ),
     Target("N-8 growth of the server", median("memory", OURS, "server_growth"), most=5, unit=" %"),
     Target("N-8 growth of the worker", median("memory", OURS, "worker_growth"), most=5, unit=" %"),

@@ -24,6 +24,12 @@ async def sleep(_context: Context) -> None:
     await asyncio.sleep(_SHORT_S)
 
 
+@handler("hang")
+async def hang(_context: Context) -> None:
+    """Never end."""
+    await asyncio.Event().wait()
+
+
 @handler("stamp")
 async def stamp(_context: Context) -> str:
     """Return when it was started."""

@@ -10,6 +10,7 @@ from bench.workloads.future import FutureJobs
 from bench.workloads.held import HeldSnapshot
 from bench.workloads.memory import Memory
 from bench.workloads.pickup import PickUp
+from bench.workloads.recovery import Recovery
 from bench.workloads.relay import RelaySpeed
 from bench.workloads.scale_out import ScaleOut
 from bench.workloads.single_submit import SingleSubmit
@@ -28,6 +29,7 @@ WORKLOADS: tuple[Workload, ...] = (
     EventCost(),
     RelaySpeed(),
     ScaleOut(),
+    Recovery(),
     HeldSnapshot(),
     Memory(),
     Tuning(),

@@ -8,12 +8,19 @@ from functools import partial
 from typing import ClassVar
 
 from bench.errors import TookTooLong
+from bench.form import Form
 from bench.processes import until
 from bench.results import Column, Sample
 from bench.stage import Scene, Stage
 from bench.systems import Probes
 
 LOOK_S = 0.02
+SCENE_S = 2.0
+"""About how long a database, its programs and their end take."""
+
+FILL_PER_S = 25_000
+"""About how many jobs a second of filling brings."""
+
 _FIRST_JOB_S = 60.0
 
 RATE = Column("jobs_per_s", "jobs/s")
@@ -35,6 +42,7 @@ class Plan:
     system: str
     variant: str
     run: Callable[[], Awaitable[Sample]]
+    lasts_s: float  # about, from the first program started to the last one ended
     note: str = ""
     runs: int | None = None  # how often; as the form says unless given
 
@@ -53,6 +61,10 @@ class Workload(ABC):
     @abstractmethod
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """Return the cells, in the order of the table."""
+
+    def prepares_s(self, _form: Form) -> float:
+        """Return about how long it takes to fill databases before the first run."""
+        return 0.0
 
 
 async def watch_drain(scene: Scene, probes: Probes, jobs: int, box_s: float) -> Sample:

@@ -9,7 +9,7 @@ from bench.processes import Launch, module
 from bench.results import Sample
 from bench.stage import BATCH_JOBS, SUBMIT_CALLERS, Scene, Stage, submit_order
 from bench.systems import System
-from bench.workloads.base import COSTS, FOREIGN, RATE, Plan, Workload
+from bench.workloads.base import COSTS, FOREIGN, RATE, SCENE_S, Plan, Workload
 
 _WAYS = {CLIENT: "gRPC, client library", MESSAGES: "gRPC, messages made beforehand"}
 
@@ -31,8 +31,9 @@ class BatchSubmit(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """Each way of ours, then each peer."""
+        lasts_s = stage.form.box_s + SCENE_S
         ways = [
-            Plan("jobqueue", title, partial(self._through_server, stage, way))
+            Plan("jobqueue", title, partial(self._through_server, stage, way), lasts_s)
             for way, title in _WAYS.items()
         ]
         direct = [
@@ -40,6 +41,7 @@ class BatchSubmit(Workload):
                 system.name,
                 "in process" if isinstance(system, Ours) else "",
                 partial(self._direct, stage, system),
+                lasts_s,
                 runs=stage.form.slow_runs if system.slow else None,
                 note=f"keeps: {system.keeps}",
             )

@@ -8,13 +8,14 @@ from functools import partial
 import asyncpg
 
 from bench.fleet import start_server
+from bench.form import Form
 from bench.ours import Ours
 from bench.results import Column, Sample
 from bench.seed import add_finished, add_ready
 from bench.stage import Stage
 from bench.stats import percentiles
 from bench.systems import NOOP, QUEUE
-from bench.workloads.base import COSTS, FOREIGN, Plan, Workload
+from bench.workloads.base import COSTS, FILL_PER_S, FOREIGN, SCENE_S, Plan, Workload
 from jobqueue.client import AsyncClient, JobFilter, JobStatus
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.outcome import Charge, Completed, Settlement, decide
@@ -26,6 +27,7 @@ from jobqueue.store.pool import Connection, connect
 from jobqueue.store.workers import register_worker
 
 CLAIM = 100
+COPIED_PER_S = 400_000
 _LEASE_S = 60.0
 _TYPES = frozenset({NOOP})
 _FACTS = WorkerFacts("bench", "bench", 1, (QUEUE,), (NOOP,), CLAIM, "direct", "bench")
@@ -56,12 +58,18 @@ class ClaimDepth(Workload):
         """A small system, a big one, and the calls in the big one."""
         form = stage.form
         few = CLAIM * form.claims
+        # A copy of the big database is made for each cell.
+        lasts_s = form.box_s + SCENE_S + form.claim_rows / COPIED_PER_S
         big = f"{form.claim_rows:,} rows, {form.claim_ready:,} ready"
         return [
-            Plan("jobqueue", EMPTY, partial(self._claims, stage, few, few)),
-            Plan("jobqueue", BIG, partial(self._claims, stage, *_big(stage)), note=big),
-            Plan("jobqueue", CALLS, partial(self._calls, stage, *_big(stage)), note=big),
+            Plan("jobqueue", EMPTY, partial(self._claims, stage, few, few), lasts_s),
+            Plan("jobqueue", BIG, partial(self._claims, stage, *_big(stage)), lasts_s, big),
+            Plan("jobqueue", CALLS, partial(self._calls, stage, *_big(stage)), lasts_s, big),
         ]
+
+    def prepares_s(self, form: Form) -> float:
+        """Every row is inserted."""
+        return form.claim_rows / FILL_PER_S
 
     async def _claims(self, stage: Stage, rows: int, ready: int) -> Sample:
         template = await _filled(stage, rows, ready)

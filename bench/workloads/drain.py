@@ -8,7 +8,7 @@ from bench.ours import Ours
 from bench.results import Sample
 from bench.stage import Stage
 from bench.systems import System
-from bench.workloads.base import COSTS, FOREIGN, RATE, Plan, Workload, watch_drain
+from bench.workloads.base import COSTS, FOREIGN, RATE, SCENE_S, Plan, Workload, watch_drain
 
 
 class Drain(Workload):
@@ -36,6 +36,7 @@ class Drain(Workload):
                 system.name,
                 _variant(system, processes),
                 partial(self._run, stage, system, processes),
+                stage.form.box_s + SCENE_S,
                 runs=stage.form.slow_runs if system.slow else None,
                 note=f"{system.tuning}; keeps: {system.keeps}",
             )

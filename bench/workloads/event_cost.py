@@ -7,7 +7,7 @@ from functools import partial
 from bench.ours import Ours
 from bench.results import Sample
 from bench.stage import Stage
-from bench.workloads.base import COSTS, FOREIGN, Plan, Workload
+from bench.workloads.base import COSTS, FOREIGN, SCENE_S, Plan, Workload
 
 EVENTS_PER_JOB = 4
 _BATCH = 100
@@ -40,7 +40,8 @@ class EventCost(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """One cell."""
-        return [Plan("jobqueue", f"{EVENTS_PER_JOB} events", partial(self._run, stage))]
+        lasts_s = stage.form.event_cost_s + SCENE_S
+        return [Plan("jobqueue", f"{EVENTS_PER_JOB} events", partial(self._run, stage), lasts_s)]
 
     async def _run(self, stage: Stage) -> Sample:
         async with stage.scene(Ours()) as scene, scene.connection.transaction():

@@ -12,7 +12,16 @@ from bench.programs.handlers import FAILS_ONCE
 from bench.results import Column, Sample
 from bench.stage import Stage
 from bench.systems import QUEUE
-from bench.workloads.base import COSTS, FOREIGN, RATE, Plan, Workload, watch_drain
+from bench.workloads.base import (
+    COSTS,
+    FILL_PER_S,
+    FOREIGN,
+    RATE,
+    SCENE_S,
+    Plan,
+    Workload,
+    watch_drain,
+)
 from jobqueue.domain.job import JobSpec
 
 _EVERY = 5
@@ -36,9 +45,10 @@ class Failures(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """With failures and without."""
+        lasts_s = stage.form.box_s + stage.form.failure_jobs / FILL_PER_S + 2 * SCENE_S
         return [
-            Plan("jobqueue", _NONE, partial(self._run, stage, failing=False)),
-            Plan("jobqueue", _SOME, partial(self._run, stage, failing=True)),
+            Plan("jobqueue", _NONE, partial(self._run, stage, failing=False), lasts_s),
+            Plan("jobqueue", _SOME, partial(self._run, stage, failing=True), lasts_s),
         ]
 
     async def _run(self, stage: Stage, *, failing: bool) -> Sample:

@@ -6,6 +6,7 @@ from functools import partial
 import asyncpg
 
 from bench.fleet import start_server, start_workers, store
+from bench.form import Form
 from bench.ours import Ours
 from bench.processes import until
 from bench.results import Column, Sample
@@ -13,7 +14,7 @@ from bench.seed import add_scheduled
 from bench.stage import Stage
 from bench.stats import percentiles
 from bench.systems import NOOP, QUEUE
-from bench.workloads.base import COSTS, FOREIGN, Plan, Workload, says
+from bench.workloads.base import COSTS, FILL_PER_S, FOREIGN, SCENE_S, Plan, Workload, says
 from jobqueue.domain.job import JobSpec
 
 DUE = 10
@@ -46,10 +47,15 @@ class FutureJobs(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """None and many."""
+        lasts_s = stage.form.future_rounds * (_DELAY_S + 0.5) + 2 * SCENE_S
         return [
-            Plan("jobqueue", f"{many:,} future jobs", partial(self._run, stage, many))
+            Plan("jobqueue", f"{many:,} future jobs", partial(self._run, stage, many), lasts_s)
             for many in (0, stage.form.future_jobs)
         ]
+
+    def prepares_s(self, form: Form) -> float:
+        """Every row is inserted."""
+        return form.future_jobs / FILL_PER_S
 
     async def _run(self, stage: Stage, many: int) -> Sample:
         async def fill(connection: asyncpg.Connection) -> None:

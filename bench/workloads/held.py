@@ -8,13 +8,14 @@ from functools import partial
 
 from bench.cluster import connected
 from bench.errors import BenchError
+from bench.fleet import start_server
 from bench.measure import WORKERS, Window
 from bench.ours import Ours
 from bench.processes import Program, until
 from bench.results import Column, Point, Sample
 from bench.stage import BATCH_JOBS, Scene, Stage, submit_order
 from bench.systems import System
-from bench.workloads.base import FOREIGN, Plan, Workload, says
+from bench.workloads.base import FOREIGN, SCENE_S, Plan, Workload, says
 
 _LOOK_S = 1.0
 _START_S = 60.0
@@ -31,10 +32,12 @@ class HeldSnapshot(Workload):
     name = "held-snapshot"
     title = "Held snapshot"
     about = (
-        "One worker process drains while a client keeps the backlog filled, or offers a fixed rate."
+        "One worker process drains while a client keeps the backlog filled, or offers a fixed rate;"
+        " a `jq-server` with its loops runs beside ours."
         " After a while another connection opens a REPEATABLE READ transaction with a transaction"
         " id and leaves it open: dead rows cannot be removed. Held is the last third of that time."
-        " What is done is read from PostgreSQL's counters of the tables once a second."
+        " The figures are counted in the tables; the series, once a second, is read from"
+        " PostgreSQL's counters, which are up to a second old."
     )
     columns = (
         Column("clean_per_s", "clean jobs/s"),
@@ -50,18 +53,29 @@ class HeldSnapshot(Workload):
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """Full speed for everybody; the fixed rate for ours."""
         form = stage.form
-        systems = [system for system in stage.systems.values() if system.probes.done]
-        full = [
-            Plan(s.name, FULL_SPEED, partial(self._run, stage, s, 0, form.held_s), runs=1)
-            for s in systems
+        known = [system for system in stage.systems.values() if system.probes.done]
+        peers = [system for system in known if system.name != Ours().name]
+        return [
+            self._plan(stage, system, rate, held_s)
+            for system, rate, held_s in (
+                (Ours(), 0, form.held_s),
+                (Ours(), form.held_rate, form.held_rate_s),
+                *((peer, 0, form.held_s) for peer in peers[: form.held_peers]),
+            )
         ]
-        rate = partial(self._run, stage, Ours(), form.held_rate, form.held_rate_s)
-        return [*full, Plan("jobqueue", f"{form.held_rate}/s", rate, runs=1)]
+
+    def _plan(self, stage: Stage, system: System, rate: int, held_s: float) -> Plan:
+        variant = f"{rate}/s" if rate else FULL_SPEED
+        run = partial(self._run, stage, system, rate, held_s)
+        lasts_s = stage.form.held_warm_s + stage.form.held_clean_s + held_s + 2 * SCENE_S
+        return Plan(system.name, variant, run, lasts_s, runs=1)
 
     async def _run(self, stage: Stage, system: System, rate: int, held_s: float) -> Sample:
         async with stage.scene(system) as scene:
             feed = _Feed(scene, system, rate)
             await feed.start()
+            if isinstance(system, Ours):
+                await start_server(scene)
             for launch in system.workers(scene.dsn, 1):
                 await scene.start(launch, group=WORKERS)
             taken = partial(says, scene, system.probes.taken)
@@ -91,10 +105,12 @@ def _compared(clean: Window, done: int, held: Window, held_done: int) -> dict[st
 
 
 async def _phase(scene: Scene, feed: "_Feed", seconds: float) -> tuple[Window, int]:
-    before = feed.done
+    before = await feed.count()
     first = await scene.meter.read()
     await feed.run(seconds)
-    return await scene.meter.since(first), feed.done - before
+    # Counted before both readings: however long that takes, as much lies between the counts.
+    after = await feed.count()
+    return await scene.meter.since(first), after - before
 
 
 @asynccontextmanager
@@ -141,6 +157,10 @@ class _Feed:
             await self._store(self._wanted(now))
             await asyncio.sleep(max(now + _LOOK_S - time.monotonic(), 0))
         await self._look(time.monotonic())
+
+    async def count(self) -> int:
+        """Return how many are done, by the tables."""
+        return self._stored - await self._scene.count(self._system.probes.left)
 
     def _wanted(self, now: float) -> int:
         if self._rate:

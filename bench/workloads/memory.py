@@ -11,11 +11,12 @@ from bench.ours import CLIENT, Ours
 from bench.processes import Program, module
 from bench.results import Column, Point, Sample
 from bench.stage import Scene, Stage, submit_order
-from bench.workloads.base import FOREIGN, RATE, Plan, Workload
+from bench.workloads.base import FOREIGN, RATE, SCENE_S, Plan, Workload
 
 _EARLY = 0.1
 _MIB = 1024**2
 _LOOK_S = 0.5
+_JOBS_PER_S = 4_000
 
 
 class Memory(Workload):
@@ -39,7 +40,8 @@ class Memory(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """One cell, once: it is long."""
-        return [Plan("jobqueue", "", partial(self._run, stage), runs=1)]
+        lasts_s = min(stage.form.memory_jobs / _JOBS_PER_S, stage.form.memory_s) + 2 * SCENE_S
+        return [Plan("jobqueue", "", partial(self._run, stage), lasts_s, runs=1)]
 
     async def _run(self, stage: Stage) -> Sample:
         jobs = stage.form.memory_jobs

@@ -14,7 +14,7 @@ from bench.results import Column, Sample
 from bench.stage import Scene, Stage
 from bench.stats import percentiles
 from bench.systems import QUEUE
-from bench.workloads.base import FOREIGN, Plan, Workload, says
+from bench.workloads.base import FOREIGN, SCENE_S, Plan, Workload, says
 from jobqueue.client import AsyncClient, JobSpec
 from tests.support.query_counter import QueryCounter
 
@@ -22,11 +22,10 @@ PER_SECOND = 20
 _ENDS_S = 30.0
 _SETTLE_S = 6.0
 _TIMES = """
-    SELECT convert_from(j.payload, 'UTF8')::float8 AS sent, convert_from(f.result, 'UTF8')::float8
-           AS started
+    SELECT convert_from(f.result, 'UTF8')::float8 - convert_from(j.payload, 'UTF8')::float8
     FROM jobqueue.jobs j JOIN jobqueue.finished f USING (id) WHERE NOT f.dead
 """
-_ALL_DONE = "SELECT (SELECT count(*) FROM jobqueue.jobs) = (SELECT count(*) FROM jobqueue.finished)"
+ALL_DONE = "SELECT (SELECT count(*) FROM jobqueue.jobs) = (SELECT count(*) FROM jobqueue.finished)"
 
 
 class PickUp(Workload):
@@ -53,10 +52,12 @@ class PickUp(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """Two ways to a job, and no job at all."""
+        lasts_s = stage.form.pickup_jobs / PER_SECOND + 2 * SCENE_S
+        idle_s = _SETTLE_S + stage.form.idle_s + SCENE_S
         return [
-            Plan("jobqueue", "direct worker", partial(self._pick_up, stage, remote=False)),
-            Plan("jobqueue", "remote worker", partial(self._pick_up, stage, remote=True)),
-            Plan("jobqueue", "idle direct worker", partial(self._idle, stage), runs=1),
+            Plan("jobqueue", "direct worker", partial(self._pick_up, stage, remote=False), lasts_s),
+            Plan("jobqueue", "remote worker", partial(self._pick_up, stage, remote=True), lasts_s),
+            Plan("jobqueue", "idle direct worker", partial(self._idle, stage), idle_s, runs=1),
         ]
 
     async def _pick_up(self, stage: Stage, *, remote: bool) -> Sample:
@@ -65,11 +66,10 @@ class PickUp(Workload):
             await start_workers(scene, 1, address=address if remote else "")
             first = await scene.meter.read()
             async with AsyncClient(address) as client:
-                await _submit(client, stage.form.pickup_jobs)
-            await until(partial(says, scene, _ALL_DONE), within_s=_ENDS_S, what="the last job")
+                await submit_at_random(client, stage.form.pickup_jobs)
+            await until(partial(says, scene, ALL_DONE), within_s=_ENDS_S, what="the last job")
             window = await scene.meter.since(first)
-            rows = await scene.connection.fetch(_TIMES)
-            times = [row["started"] - row["sent"] for row in rows]
+            times = await pick_up_times(scene)
             return Sample({**percentiles(times, scale=1000), "foreign_pct": window.foreign_pct})
 
     async def _idle(self, stage: Stage) -> Sample:
@@ -97,8 +97,14 @@ async def _registered(scene: Scene) -> None:
     await until(partial(says, scene, question), within_s=_ENDS_S, what="the worker")
 
 
-async def _submit(client: AsyncClient, jobs: int) -> None:
+async def submit_at_random(client: AsyncClient, jobs: int) -> None:
+    """Submit jobs that note when they were sent, one by one at random moments."""
     for _ in range(jobs):
         await asyncio.sleep(random.expovariate(PER_SECOND))
         sent = repr(time.time()).encode()
         await client.submit(JobSpec(queue=QUEUE, type="stamp", payload=sent))
+
+
+async def pick_up_times(scene: Scene) -> list[float]:
+    """Return for each of those jobs how many seconds later its handler began."""
+    return [row[0] for row in await scene.connection.fetch(_TIMES)]

@@ -18,7 +18,7 @@ from bench.programs.talk import PAYLOAD_BYTES
 from bench.results import Column, Sample
 from bench.stage import Scene, Stage
 from bench.systems import NOOP, QUEUE
-from bench.workloads.base import COSTS, FOREIGN, Plan, Workload, says
+from bench.workloads.base import COSTS, FOREIGN, SCENE_S, Plan, Workload, says
 from bench.workloads.event_cost import EVENTS_PER_JOB
 from jobqueue.domain.job import JobSpec
 from jobqueue.events.relay import CURSOR
@@ -27,6 +27,7 @@ from jobqueue.store.events import add_cursor
 _TOPIC = "jobqueue.events"
 _START_S = 60.0
 _DRAIN_S = 600.0
+_DRAIN_PER_S = 4_000
 _SPEC = JobSpec(queue=QUEUE, type=NOOP, payload=b"x" * PAYLOAD_BYTES)
 _PASSED = f"""
     SELECT count(*) FROM jobqueue.job_events e, jobqueue.event_cursors c
@@ -54,7 +55,8 @@ class RelaySpeed(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """One cell."""
-        return [Plan("jobqueue", "catching up", partial(self._run, stage))]
+        lasts_s = stage.form.relay_jobs / _DRAIN_PER_S + stage.form.box_s + 3 * SCENE_S
+        return [Plan("jobqueue", "catching up", partial(self._run, stage), lasts_s)]
 
     async def _run(self, stage: Stage) -> Sample:
         events = stage.form.relay_jobs * EVENTS_PER_JOB

@@ -8,13 +8,16 @@ from bench.ours import Ours
 from bench.results import Column, Sample
 from bench.stage import Stage
 from bench.systems import QUEUE
-from bench.workloads.base import COSTS, FOREIGN, RATE, Plan, Workload, watch_drain
+from bench.workloads.base import COSTS, FOREIGN, RATE, SCENE_S, Plan, Workload, watch_drain
 from jobqueue.domain.job import JobSpec
 from jobqueue.store.queues import pause_queue
 from jobqueue.store.wakeups import notify_queues
 
 _IDEAL = 100.0
 """Jobs a second of one worker that does nothing but wait ten milliseconds for each."""
+
+_START_S = 0.7
+"""About how long the start and the end of one worker keep the cores busy."""
 
 _SERVED = "SELECT count(DISTINCT worker_id) FROM jobqueue.finished"
 _CONNECTIONS = """
@@ -54,6 +57,7 @@ class ScaleOut(Workload):
                 "jobqueue",
                 f"{count} {'remote' if through else 'direct'}",
                 partial(self._run, stage, count, through=through),
+                stage.form.scale_s + SCENE_S + _START_S * count,
                 runs=1 if count > stage.form.scale_most_busy else None,
             )
             for count, through in (*direct, *remote)

@@ -8,7 +8,7 @@ from bench.ours import Ours, server
 from bench.processes import Launch, Program, module
 from bench.results import Column, Sample
 from bench.stage import Scene, Stage
-from bench.workloads.base import COSTS, FOREIGN, RATE, Plan, Workload
+from bench.workloads.base import COSTS, FOREIGN, RATE, SCENE_S, Plan, Workload
 
 CALLERS = 64
 ECHO = "bare gRPC echo"
@@ -38,9 +38,10 @@ class SingleSubmit(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """The product, and the echo beside it."""
+        lasts_s = _WARM_S + stage.form.single_submit_s + SCENE_S
         return [
-            Plan("jobqueue", "SubmitJob", partial(self._submit, stage)),
-            Plan(ECHO, "", partial(self._echo, stage), note="nothing is stored"),
+            Plan("jobqueue", "SubmitJob", partial(self._submit, stage), lasts_s),
+            Plan(ECHO, "", partial(self._echo, stage), lasts_s, note="nothing is stored"),
         ]
 
     async def _submit(self, stage: Stage) -> Sample:

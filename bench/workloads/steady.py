@@ -10,7 +10,7 @@ from bench.processes import module
 from bench.results import Column, Sample
 from bench.stage import Stage
 from bench.stats import percentiles
-from bench.workloads.base import COSTS, FOREIGN, RATE, Plan, Workload
+from bench.workloads.base import COSTS, FOREIGN, RATE, SCENE_S, Plan, Workload
 
 _WAITS = """
     SELECT extract(epoch FROM f.started_at - j.created_at)::float8
@@ -45,8 +45,9 @@ class SteadyState(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """One cell a rate."""
+        lasts_s = stage.form.steady_s + 4 * SCENE_S
         return [
-            Plan("jobqueue", f"{rate}/s", partial(self._run, stage, rate))
+            Plan("jobqueue", f"{rate}/s", partial(self._run, stage, rate), lasts_s)
             for rate in stage.form.steady_rates
         ]
 

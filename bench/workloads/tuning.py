@@ -8,7 +8,7 @@ from bench.ours import Ours, worker
 from bench.processes import Launch
 from bench.results import Sample
 from bench.stage import Stage
-from bench.workloads.base import COSTS, FOREIGN, RATE, Plan, Workload, watch_drain
+from bench.workloads.base import COSTS, FOREIGN, RATE, SCENE_S, Plan, Workload, watch_drain
 from bench.workloads.batch_submit import submitted
 
 CONCURRENCIES = (1, 10, 100, 500)
@@ -31,16 +31,17 @@ class Tuning(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """Drains first."""
+        lasts_s = stage.form.box_s + SCENE_S
         drains = [
-            Plan("jobqueue", f"concurrency {n}", partial(self._drain, stage, n))
+            Plan("jobqueue", f"concurrency {n}", partial(self._drain, stage, n), lasts_s)
             for n in CONCURRENCIES
         ]
-        ahead = Plan("jobqueue", "concurrency 10, prefetch 90", partial(self._drain, stage, 10, 90))
+        ahead = partial(self._drain, stage, 10, 90)
         submits = [
-            Plan("jobqueue", f"submit {size} a call", partial(self._submit, stage, size))
+            Plan("jobqueue", f"submit {size} a call", partial(self._submit, stage, size), lasts_s)
             for size in BATCHES
         ]
-        return [*drains, ahead, *submits]
+        return [*drains, Plan("jobqueue", "concurrency 10, prefetch 90", ahead, lasts_s), *submits]
 
     async def _drain(self, stage: Stage, concurrency: int, prefetch: int = 0) -> Sample:
         template, jobs = await stage.loaded(Ours(), stage.form.drain_jobs)

@@ -8,7 +8,8 @@ in the order of time, what was taken last tells where to begin.
 A job may still come to lie before the frontier: it was handed back, its transaction committed late,
 its claim was rolled back. So from time to time a claim looks at everything, and again at once as
 long as it finds something there. That is every claim where it costs little, which is the
-normal state, and else a twentieth of this worker's time on the database, or once in 4 s
+normal state, and else a twentieth of this worker's time on the database. In between, as large a
+share goes to looks that begin a little before the frontier, where most late jobs are
 (docs/adr/0016).
 """
 
@@ -20,16 +21,21 @@ from jobqueue.runtime.clock import Clock
 from jobqueue.store.leases import Probe
 
 SLACK_S = 2.0
-"""How much later than its ``ready_at`` a job may become visible: a commit, a promotion."""
+"""How much later than its ``ready_at`` a job becomes visible at most: a promotion."""
 
-CHEAP_S, CHEAP_JOB_S = 0.01, 0.0002
+NARROW_S = 0.2
+"""How much later nearly every job does: a commit."""
+
+CHEAP_S, CHEAP_JOB_S = 0.002, 0.00005
 """A claim that looked at everything within this, and this for each job, found little in its way."""
 
-WHOLE_SHARE = 20
-"""One look at everything is followed by as many times its duration of bounded ones."""
+SHARE = 20
+"""A wide look is followed by as many times its duration of narrower ones."""
 
-_LONGEST_S = 4.0
-"""A handler that held up this process while the claim was answered made it look dear."""
+_LONGEST_S = 30.0
+_GROWTH = 2
+"""What a look cost is believed up to so many times what the last one did: dead entries come one by
+one, and it was a handler that held up this process while the claim was answered."""
 
 _Place = tuple[str, int]
 
@@ -41,6 +47,9 @@ class Frontier:
         self._clock = clock
         self._begins: dict[_Place, float] = {}
         self._whole_from = 0.0
+        self._whole_cost = CHEAP_S
+        self._wide_from = 0.0
+        self._slack_s = SLACK_S
 
     def forget(self) -> None:
         """Look at everything with the next claim: what we know may be wrong."""
@@ -52,6 +61,7 @@ class Frontier:
         now = self._clock.monotonic()
         if now >= self._whole_from:
             return probes
+        self._slack_s = SLACK_S if now >= self._wide_from else NARROW_S
         return [replace(probe, within_s=self._age(probe, now)) for probe in probes]
 
     def note(
@@ -60,28 +70,39 @@ class Frontier:
         """Take in what a claim of ``n`` jobs brought that visited ``probes`` and ends now."""
         whole = not any(probe.within_s for probe in probes)
         behind = self._advance(_emptied(probes, n, jobs), jobs, begun_at)
+        now = self._clock.monotonic()
+        cost = now - begun_at
         if whole:
-            now = self._clock.monotonic()
-            cost = now - begun_at
             cheap = cost < CHEAP_S + CHEAP_JOB_S * len(jobs)
-            rest = 0.0 if behind or cheap else min(cost * WHOLE_SHARE, _LONGEST_S)
-            self._whole_from = now + rest
+            self._whole_cost = min(cost, _GROWTH * max(self._whole_cost, CHEAP_S))
+            rest = 0.0 if cheap or behind > SLACK_S else self._whole_cost * SHARE
+            self._whole_from = now + min(rest, _LONGEST_S)
+        elif self._slack_s == SLACK_S:
+            rest = 0.0 if behind > NARROW_S else cost * SHARE
+            self._wide_from = now + min(rest, SLACK_S / 2)
 
     def _age(self, probe: Probe, now: float) -> float | None:
         begins = self._begins.get((probe.queue, probe.priority))
-        return None if begins is None else now - begins + SLACK_S
+        return None if begins is None else now - begins + self._slack_s
 
     def _advance(
         self, emptied: Sequence[_Place], jobs: Sequence[LeasedJob], begun_at: float
-    ) -> bool:
-        """Move the frontier; return whether a job lay before it."""
+    ) -> float:
+        """Move the frontier; return how far before it more jobs may lie, in seconds.
+
+        A place gives its jobs in the order of their times. Where the newest that it gave lies
+        behind the frontier, it gave all that were before it.
+        """
         known = dict(self._begins)
         self._begins.update(dict.fromkeys(emptied, begun_at))
         # The statement ran later than we sent it, so these times are too early, never too late.
-        times = [((job.queue, job.priority), begun_at - job.waited_s) for job in jobs]
-        for place, ready_at in times:
+        newest: dict[_Place, float] = {}
+        for job in jobs:
+            place, ready_at = (job.queue, job.priority), begun_at - job.waited_s
+            newest[place] = max(ready_at, newest.get(place, ready_at))
+        for place, ready_at in newest.items():
             self._begins[place] = max(ready_at, known.get(place, ready_at))
-        return any(at < known.get(place, at) - SLACK_S for place, at in times)
+        return max((known.get(place, at) - at for place, at in newest.items()), default=0.0)
 
 
 def _emptied(probes: Sequence[Probe], n: int, jobs: Sequence[LeasedJob]) -> list[_Place]:

@@ -6,13 +6,13 @@ import pytest
 
 from jobqueue.domain.backoff import RetryPolicy
 from jobqueue.domain.lease import Counters, Lease, LeasedJob
-from jobqueue.lease.frontier import CHEAP_S, SLACK_S, WHOLE_SHARE, Frontier
+from jobqueue.lease.frontier import CHEAP_S, NARROW_S, SHARE, SLACK_S, Frontier
 from jobqueue.runtime.clock import ManualClock
 from jobqueue.store.leases import Probe
 
 NINE, FIVE = Probe("q", 9, 10, untyped=True), Probe("q", 5, 10, untyped=True)
 PROBES = [NINE, FIVE]
-DEAR_S = 10 * CHEAP_S
+DEAR_S = 2 * CHEAP_S
 
 
 def job(priority: int, waited_s: float) -> LeasedJob:
@@ -66,7 +66,7 @@ def test_a_place_that_a_full_claim_did_not_come_to_stays_unbounded(claims: Claim
 
 def test_everything_is_looked_at_again_after_a_share_of_what_it_cost(claims: Claims) -> None:
     claims.claim(job(9, 1.0))
-    claims.clock.advance(DEAR_S * WHOLE_SHARE - 0.001)
+    claims.clock.advance(DEAR_S * SHARE - 0.001)
     assert None not in claims.bounds()
     claims.clock.advance(0.002)
     assert claims.bounds() == [None, None]
@@ -74,7 +74,7 @@ def test_everything_is_looked_at_again_after_a_share_of_what_it_cost(claims: Cla
 
 def test_bounded_claims_do_not_put_off_the_next_look_at_everything(claims: Claims) -> None:
     claims.claim(job(9, 1.0))
-    for _ in range(WHOLE_SHARE):
+    for _ in range(SHARE):
         claims.claim(job(9, 0.0))
     claims.clock.advance(0.001)
     assert claims.bounds() == [None, None]
@@ -82,16 +82,16 @@ def test_bounded_claims_do_not_put_off_the_next_look_at_everything(claims: Claim
 
 def test_a_job_before_the_frontier_lets_the_next_claim_look_for_more(claims: Claims) -> None:
     claims.claim(job(9, 1.0))
-    claims.clock.advance(DEAR_S * WHOLE_SHARE)
-    claims.claim(job(9, 500.0), job(9, 0.5))
+    claims.clock.advance(DEAR_S * SHARE)
+    claims.claim(job(9, 500.0), n=1)
     assert claims.bounds() == [None, None]
-    claims.claim(job(9, 0.1))
-    assert None not in claims.bounds()
+    claims.claim(job(9, 400.0), job(9, 0.1))
+    assert None not in claims.bounds(), "a later one says that all before it were taken"
 
 
 def test_an_old_job_does_not_move_the_frontier_back(claims: Claims) -> None:
     claims.claim(job(9, 1.0))
-    claims.clock.advance(DEAR_S * WHOLE_SHARE)
+    claims.clock.advance(DEAR_S * SHARE)
     claims.claim(job(9, 500.0))
     claims.claim()
     nine, _ = claims.bounds()
@@ -102,4 +102,28 @@ def test_an_old_job_does_not_move_the_frontier_back(claims: Claims) -> None:
 def test_what_is_forgotten_is_looked_at_whole(claims: Claims) -> None:
     claims.claim(job(9, 1.0))
     claims.frontier.forget()
+    assert claims.bounds() == [None, None]
+
+
+def test_bounded_claims_are_wide_from_time_to_time_and_narrow_else(claims: Claims) -> None:
+    claims.claim(job(9, 0.0))
+    claims.claim(job(9, 0.0), takes_s=0.001)
+    begins = claims.bounds()[0]
+    assert begins == pytest.approx(0.001 + NARROW_S)
+    claims.clock.advance(0.001 * SHARE + 0.0001)
+    begins = claims.bounds()[0]
+    assert begins == pytest.approx(0.001 + 0.001 * SHARE + 0.0001 + SLACK_S)
+
+
+def test_a_wide_look_that_found_a_late_job_is_followed_by_another(claims: Claims) -> None:
+    claims.claim(job(9, 0.0))
+    claims.claim(job(9, 1.0), takes_s=0.001)
+    begins = claims.bounds()[0]
+    assert begins is not None
+    assert begins > SLACK_S
+
+
+def test_one_slow_answer_does_not_hide_what_is_behind_for_long(claims: Claims) -> None:
+    claims.claim(job(9, 1.0), takes_s=60.0)
+    claims.clock.advance(2 * CHEAP_S * SHARE + 0.001)
     assert claims.bounds() == [None, None]
