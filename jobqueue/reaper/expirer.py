@@ -10,9 +10,6 @@ from jobqueue.lease.takeover import Kind, Takeover, expired, unstarted
 from jobqueue.reaper.duty import Duty
 from jobqueue.store.pool import Pool
 
-_SCAN_SHARE = 20
-"""A scan reads all of ``leases``; it may take at most this part of the time."""
-
 _UNSTARTED_INTERVAL_S = 5.0
 
 
@@ -39,7 +36,7 @@ class LeaseReaper(Duty):
         await self.announce(page.ready)
         if not page.complete:
             return 0.0
-        return max(self.interval_s, _SCAN_SHARE * (time.monotonic() - begun))
+        return self.sparing(time.monotonic() - begun)
 
 
 def expirer(

@@ -3,6 +3,7 @@
 Nothing here ends or starts a job but the cancelling of jobs whose queue was deleted.
 """
 
+import time
 from collections.abc import Awaitable, Callable
 
 from jobqueue.domain.state import JobStatus, Reason
@@ -77,9 +78,11 @@ class DeletedQueues(Duty):
 
     async def act(self) -> float | None:
         """Cancel a batch."""
+        begun = time.monotonic()
         moved = await self.work(lambda c: cancel_queue_jobs(c, self._batch_size))
         tell_moved(moved.cancelled, JobStatus.DEAD_LETTERED, Reason.CANCELLED)
-        return 0.0 if moved.count >= self._batch_size else None
+        full = moved.count >= self._batch_size
+        return 0.0 if full else self.sparing(time.monotonic() - begun)
 
 
 class StatsRoller(Duty):

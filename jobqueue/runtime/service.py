@@ -46,6 +46,9 @@ TURN_ENDED: Signal[TurnEnded] = Signal("turn_ended")
 _outages = Quiet()
 """An outage stops all loops of a process at once; the first to meet it tells of it for all."""
 
+SCAN_SHARE = 20
+"""A loop that reads what dead rows may fill takes at most this part of the time for it."""
+
 STALE_BOUNDS = 3
 """A loop without progress for this many of its bounds is stuck (R-7.4)."""
 
@@ -101,6 +104,14 @@ class Service:
 
     async def teardown(self) -> None:
         """Give it back; called once after the last turn."""
+
+    def sparing(self, took_s: float) -> float:
+        """Return the wait after reading what took so long, in seconds.
+
+        It is the usual interval, or more where reading is dear, up to ``bound_s``: an open
+        transaction elsewhere keeps dead rows in every table.
+        """
+        return min(max(self.interval_s, SCAN_SHARE * took_s), self.bound_s)
 
     @property
     def running(self) -> bool:

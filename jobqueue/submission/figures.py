@@ -4,6 +4,7 @@ Every server does, whether it acts or stands by, so that each shows the same.
 """
 
 import asyncio
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -59,12 +60,14 @@ class FigureReader(Service):
         super().__init__("figures", interval_s=interval_s, bound_s=interval_s + _LIMIT_S)
         self._pool = pool
 
-    async def turn(self) -> None:
+    async def turn(self) -> float:
         """Read once. Raises Unavailable and its like when the database does not answer in time."""
+        begun = time.monotonic()
         with translated():
             async with asyncio.timeout(_LIMIT_S), self._pool.acquire() as connection:
                 figures = await read_figures(connection)
         FIGURES.emit(figures)
+        return self.sparing(time.monotonic() - begun)
 
 
 async def read_figures(db: Connection) -> Figures:

@@ -2,7 +2,7 @@
 -- asked to stop. Skips held rows. Returns how many of each queue were cancelled, and asked.
 -- Tombstones stay for ever, so one that was dealt with must cost nothing: waiting jobs are looked
 -- for while the figures tell of any, and for five minutes after the deletion, because figures lag.
--- LATERAL: without such a queue neither ready nor scheduled is read.
+-- LATERAL: without such a queue neither ready nor scheduled is read; nor leases, by the EXISTS.
 -- $1 limit int, of each table, and of each queue. Relies on ready_claim.
 WITH q AS MATERIALIZED (
     SELECT o.queue_id,
@@ -24,7 +24,8 @@ WITH q AS MATERIALIZED (
     WHERE q.waiting LIMIT $1::int
 ), cl AS MATERIALIZED (
     SELECT l.id, l.token, l.running FROM jobqueue.leases l
-    WHERE l.queue_id IN (SELECT queue_id FROM q) AND NOT l.cancel_requested
+    WHERE EXISTS (SELECT FROM q) AND l.queue_id IN (SELECT queue_id FROM q)
+      AND NOT l.cancel_requested
     LIMIT $1::int FOR UPDATE SKIP LOCKED
 ), r AS (
     DELETE FROM jobqueue.ready r USING cr WHERE r.ctid = cr.ctid

@@ -5,7 +5,7 @@ import pytest
 
 from jobqueue.errors import DeadlineExceeded, JobQueueError, Unavailable
 from jobqueue.runtime.clock import ManualClock
-from jobqueue.runtime.service import TURN_ENDED, Group, Service, TurnEnded
+from jobqueue.runtime.service import SCAN_SHARE, TURN_ENDED, Group, Service, TurnEnded
 
 FOREVER_S = 3600.0
 
@@ -246,6 +246,13 @@ async def test_backoff_grows_from_a_tenth_of_a_second_and_never_beyond_two_and_a
     waits = [loop._failed(0.0, ValueError()) for _ in range(2000)]
     assert 0.05 <= waits[0] <= 0.1
     assert all(1.25 <= wait <= 2.5 for wait in waits[10:])
+
+
+def test_a_loop_that_reads_what_is_dear_rests_longer_within_its_bound() -> None:
+    loop = Loop(nothing, interval_s=1.0)
+    assert loop.sparing(0.01) == 1.0
+    assert loop.sparing(0.2) == pytest.approx(0.2 * SCAN_SHARE)
+    assert loop.sparing(60.0) == loop.bound_s
 
 
 async def test_a_wait_is_never_longer_than_the_bound() -> None:
