@@ -1,31 +1,24 @@
 """Lets calls run in a context that is made from their metadata, such as the caller's trace."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeAlias
 
-import grpc
-
-from jobqueue.rpc.handlers import Context, MaybeHandler, behavior_of, with_behavior
+from jobqueue.rpc.handlers import Context, Handler, behavior_of, with_behavior
 
 Enter: TypeAlias = Callable[[Sequence[tuple[str, str | bytes]]], AbstractContextManager[None]]
 """Makes the context of one call."""
 
 
-class CallContext(grpc.aio.ServerInterceptor):
+class CallContext:
     """Surrounds every call that has one request and one answer."""
 
     def __init__(self, enter: Enter) -> None:
         self._enter = enter
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[MaybeHandler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> MaybeHandler:
+    def around(self, handler: Handler, _method: str) -> Handler:
         """Return the method's handler, run inside the context."""
-        handler = await continuation(handler_call_details)
-        if handler is None or handler.request_streaming or handler.response_streaming:
+        if handler.request_streaming or handler.response_streaming:
             return handler
         behavior = behavior_of(handler)
 

@@ -1,12 +1,11 @@
 """Lets a call pass when its caller is known and may make it (R-9.1)."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
 import grpc
 
 from jobqueue.errors import JobQueueError, PermissionDenied
-from jobqueue.rpc.access import OPEN, needed_role
+from jobqueue.rpc.access import needed_role
 from jobqueue.rpc.auth import Authenticator
 from jobqueue.rpc.handlers import Context, Handler, MaybeHandler, refusing
 from jobqueue.runtime.log import Quiet, get_logger
@@ -14,31 +13,23 @@ from jobqueue.runtime.log import Quiet, get_logger
 _log = get_logger(__name__)
 
 
-class Gatekeeper(grpc.aio.ServerInterceptor):
+class Gatekeeper:
     """Decides once, before the request is read; an accepted stream runs to its end.
 
-    Sits inside the guard, which turns the refusal into a status.
+    The guard around a refusal turns it into a status.
     """
 
     def __init__(self, authenticator: Authenticator) -> None:
         self._authenticator = authenticator
         self._quiet = Quiet()
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[MaybeHandler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> MaybeHandler:
-        """Return the method's handler, or one that refuses."""
-        handler = await continuation(handler_call_details)
-        method = handler_call_details.method
-        if handler is None or method.startswith(OPEN):
-            return handler
+    def refusal(self, handler: Handler, details: grpc.HandlerCallDetails) -> MaybeHandler:
+        """Return what refuses this call in the handler's place, None when it may pass."""
         try:
-            self._check(method, handler_call_details.invocation_metadata or ())
+            self._check(details.method, details.invocation_metadata or ())
         except JobQueueError as error:
-            return self._refusing(handler, method, error)
-        return handler
+            return self._refusing(handler, details.method, error)
+        return None
 
     def _check(self, method: str, metadata: Any) -> None:
         caller = self._authenticator.caller(metadata)

@@ -1,61 +1,41 @@
-"""Wraps every method of ours: refuses when draining, turns errors into statuses, logs faults.
+"""Surrounds every method of ours: refuses when draining, turns errors into statuses, logs faults.
 
-One interceptor, so that no method has error handling of its own and none can forget it.
+One place, so that no method has error handling of its own and none can forget it.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
 from grpc_status import rpc_status
 
 from jobqueue.errors import JobQueueError
-from jobqueue.rpc.access import OPEN
 from jobqueue.rpc.faults import internal, to_status
 from jobqueue.rpc.gate import Gate
-from jobqueue.rpc.handlers import (
-    Context,
-    Handler,
-    MaybeHandler,
-    behavior_of,
-    request_of,
-    with_behavior,
-)
-from jobqueue.rpc.signals import OK, Call, followed, tell_unknown
+from jobqueue.rpc.handlers import Context, Handler, behavior_of, request_of, with_behavior
+from jobqueue.rpc.signals import OK, Call, short_name
 from jobqueue.runtime.log import get_logger
 
 _log = get_logger(__name__)
 
 
-class Guard(grpc.aio.ServerInterceptor):
-    """The one interceptor of the server."""
+class Guard:
+    """What stands around each method, outermost."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[MaybeHandler]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> MaybeHandler:
+    def around(self, handler: Handler, method: str) -> Handler:
         """Return the method's handler with the guard around it."""
-        handler = await continuation(handler_call_details)
-        method = handler_call_details.method
-        if handler is None:
-            tell_unknown()
-            return None
-        # Health answers to the last moment, by its own rules.
-        if method.startswith(OPEN):
-            return handler
         if handler.response_streaming:
             return self._streaming(handler, method)
         return self._unary(handler, method)
 
     def _unary(self, handler: Handler, method: str) -> Handler:
-        behavior = behavior_of(handler)
+        behavior, name = behavior_of(handler), short_name(method)
 
         async def guarded(request: Any, context: Context) -> Any:
-            with followed(method, context) as call:
+            with Call(name, context) as call:
                 try:
                     self._gate.check()
                     answer = await behavior(request_of(handler, request), context)
@@ -67,10 +47,10 @@ class Guard(grpc.aio.ServerInterceptor):
         return with_behavior(handler, guarded, parse=False)
 
     def _streaming(self, handler: Handler, method: str) -> Handler:
-        behavior = behavior_of(handler)
+        behavior, name = behavior_of(handler), short_name(method)
 
         async def guarded(request: Any, context: Context) -> AsyncIterator[Any]:
-            with followed(method, context) as call:
+            with Call(name, context) as call:
                 try:
                     self._gate.check()
                     read = request_of(handler, request)

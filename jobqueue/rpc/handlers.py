@@ -8,10 +8,12 @@ from google.protobuf.message import DecodeError
 
 from jobqueue.errors import FieldViolation, InvalidArgument
 
-# Messages of any method: grpc types handlers by the messages, interceptors are for all of them.
+# Messages of any method: grpc types handlers by the messages, these functions are for all of them.
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 MaybeHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+Around: TypeAlias = Callable[[Handler, str], Handler]
+"""Surrounds a handler, given the method (``/package.Service/Method``) it is for."""
 
 _MAKERS = {
     (False, False): grpc.unary_unary_rpc_method_handler,

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -15,10 +15,12 @@ from jobqueue.domain.limits import Limits
 from jobqueue.errors import Unavailable
 from jobqueue.rpc.admin_service import AdminService
 from jobqueue.rpc.auth import Authenticator
+from jobqueue.rpc.door import Door
 from jobqueue.rpc.event_service import EventService
 from jobqueue.rpc.gate import Gate
 from jobqueue.rpc.gatekeeper import Gatekeeper
 from jobqueue.rpc.guard import Guard
+from jobqueue.rpc.handlers import Around
 from jobqueue.rpc.health import DrainingHealth
 from jobqueue.rpc.job_service import JobService
 from jobqueue.rpc.library_log import hush_library
@@ -87,7 +89,7 @@ class RpcServer:
         port: int,
         host: str = ALL_INTERFACES,
         protection: Protection = UNPROTECTED,
-        inner: Sequence[grpc.aio.ServerInterceptor] = (),
+        inner: Sequence[Around] = (),
     ) -> None:
         """``inner`` surrounds the methods, inside of guard and gatekeeper."""
         self._services = services
@@ -144,11 +146,10 @@ class RpcServer:
         await self._server.stop(max(grace_s - (time.monotonic() - begun), 0.0))
 
     def _build(self) -> grpc.aio.Server:
-        server = grpc.aio.server(
-            interceptors=[*_interceptors(self._gate, self._protection), *self._inner],
-            options=_options(self._limits),
-        )
-        offered = cast("grpc.aio.Server", GenericOnly(server))
+        authenticator = self._protection.authenticator
+        gatekeeper = Gatekeeper(authenticator) if authenticator else None
+        door = Door(Guard(self._gate), gatekeeper, self._inner)
+        offered = cast("grpc.aio.Server", door)
         add_JobServiceServicer_to_server(self._services.jobs, offered)
         add_AdminServiceServicer_to_server(self._services.admin, offered)
         add_WorkerServiceServicer_to_server(self._services.workers, offered)
@@ -157,6 +158,8 @@ class RpcServer:
         # As enable_server_reflection does, which tells by the type what kind of server it has.
         schemas = reflection.aio.ReflectionServicer(_names())
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(schemas, offered)
+        server = grpc.aio.server(options=_options(self._limits))
+        server.add_generic_rpc_handlers((door,))
         return server
 
     async def _open(self, server: grpc.aio.Server) -> None:
@@ -185,33 +188,12 @@ class RpcServer:
                     await asyncio.sleep(QUIET_S)
 
 
-class GenericOnly:
-    """Takes services for a server, but registers none of their methods with its C core.
-
-    For each registered method grpc.aio keeps a request for a call pending in the core. When its
-    loop of calls crashes (see Revival) it frees what those requests point to, and the core then
-    writes into memory that Python has given to others: any stranger could kill the process. The
-    one generic request is the one that has just come back, so nothing dangles. It is also
-    cheaper: with registered methods the library waits anew on all of them after every call.
-    """
-
-    def __init__(self, server: grpc.aio.Server) -> None:
-        self._server = server
-
-    def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
-        """Let the server answer what these know."""
-        self._server.add_generic_rpc_handlers(handlers)
-
-    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, object]) -> None:
-        """Nothing: generated code gives the same methods as generic handlers first."""
-
-
 class Revival(Service):
     """Opens the door again when the library has shut it by itself.
 
     Its loop of calls ends for good at a call whose path is no UTF-8, whoever sent it: without
-    this, one stranger could end a server that goes on looking healthy. GenericOnly is why the
-    process lives on.
+    this, one stranger could end a server that goes on looking healthy. Door is why the process
+    lives on.
     """
 
     def __init__(self, server: RpcServer) -> None:
@@ -226,13 +208,6 @@ class Revival(Service):
             _log.error("the gRPC server ended by itself and is opened again", cause=kind)
             await self._rpc.reopen()
         return 0.0
-
-
-def _interceptors(gate: Gate, protection: Protection) -> Sequence[grpc.aio.ServerInterceptor]:
-    """Return them from the outside in."""
-    if protection.authenticator is None:
-        return [Guard(gate)]
-    return [Guard(gate), Gatekeeper(protection.authenticator)]
 
 
 def _names() -> Sequence[str]:

@@ -1,10 +1,8 @@
 """What happened at the gRPC door, for those who count it (R-7.1)."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import cast
+from typing import Self, cast
 
 import grpc
 
@@ -39,31 +37,36 @@ class CallEnded:
 CALL_ENDED: Signal[CallEnded] = Signal("call_ended")
 
 
-@dataclass(slots=True)
 class Call:
-    """A call under way. Who leaves it without a word was cancelled."""
+    """A call under way, whose end is signalled. Who leaves it without a word was cancelled."""
 
-    code: str = CANCELLED
+    __slots__ = ("_begun", "_context", "_method", "code")
+
+    def __init__(self, method: str, context: Context) -> None:
+        self.code = CANCELLED
+        self._method = method
+        self._context = context
+        self._begun = time.monotonic()
 
     def aborted(self, context: Context) -> None:
         """Take the code that the method itself gave the context."""
         # A number, whatever the types say.
         self.code = _NAMES.get(cast("int", context.code()), grpc.StatusCode.UNKNOWN.name)
 
+    def __enter__(self) -> Self:
+        """Begin."""
+        return self
 
-@contextmanager
-def followed(method: str, context: Context) -> Iterator[Call]:
-    """Signal the end of the call that the block serves."""
-    call, begun = Call(), time.monotonic()
-    try:
-        yield call
-    finally:
+    def __exit__(self, *_: object) -> None:
+        """Signal the end."""
+        if self.code == CANCELLED and self._overdue():
+            self.code = DEADLINE_EXCEEDED
+        CALL_ENDED.emit(CallEnded(self._method, self.code, time.monotonic() - self._begun))
+
+    def _overdue(self) -> bool:
         # Without a deadline there is None, whatever the types say.
-        left_s = cast("float | None", context.time_remaining())
-        if call.code == CANCELLED and left_s is not None and left_s <= 0:
-            call.code = DEADLINE_EXCEEDED
-        seconds = time.monotonic() - begun
-        CALL_ENDED.emit(CallEnded(_short(method), call.code, seconds))
+        left_s = cast("float | None", self._context.time_remaining())
+        return left_s is not None and left_s <= 0
 
 
 def tell_unknown() -> None:
@@ -71,7 +74,7 @@ def tell_unknown() -> None:
     CALL_ENDED.emit(CallEnded(UNKNOWN_METHOD, grpc.StatusCode.UNIMPLEMENTED.name, 0.0))
 
 
-def _short(method: str) -> str:
+def short_name(method: str) -> str:
     """Return ``JobService/SubmitJob`` for ``/jobqueue.v1.JobService/SubmitJob``."""
     service, _, name = method.lstrip("/").rpartition("/")
     return f"{service.rpartition('.')[2]}/{name}"

@@ -1,9 +1,13 @@
-"""Natural batching: while one flush is in flight, the next gathers. No timer.
+"""Natural batching: while one flush is in flight, the next gathers, and waits for who is expected.
 
-An idle caller is served at once; under load batches grow as large as the flush is slow.
+An idle caller is served at once. Callers who come again and again are joined in ever fewer and
+larger flushes: without that each flush would take only the few who came during the last one, and
+a busy machine would spend its time on flushes.
 """
 
 import asyncio
+import contextlib
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -12,9 +16,16 @@ from jobqueue.runtime.tasks import start_detached
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
+_PATIENCE_FLUSHES, _MAX_PATIENCE_S = 4.0, 0.02
+"""After its end, a flush's callers are waited for so many times as long as it took, at most."""
+
 
 class Batcher(Generic[Item, Answer]):
     """Joins concurrent ``submit`` calls into flushes of at most ``max_size``, one at a time.
+
+    As many callers as a flush answered and left waiting are expected to be there for the next
+    one. It begins when they are, or four times as long after the last one's end as that took, or
+    20 ms after it: whichever comes first. So nobody waits who comes alone.
 
     The flush belongs to the batcher: a caller that is cancelled takes neither the others' items
     nor its own down with it. An error of a flush reaches every caller of that flush.
@@ -28,6 +39,9 @@ class Batcher(Generic[Item, Answer]):
         self._max_size = max_size
         self._gathered: list[tuple[Item, asyncio.Future[Answer]]] = []
         self._task: asyncio.Task[None] | None = None
+        self._expected = 0
+        self._expected_until = 0.0
+        self._all_came = asyncio.Event()
 
     async def submit(self, item: Item) -> Answer:
         """Return the flush's answer to this item. Raises what the flush raised."""
@@ -36,6 +50,8 @@ class Batcher(Generic[Item, Answer]):
         if self._task is None:
             # The task begins after all callers of this turn of the loop have come.
             self._task = start_detached(self._flush_gathered(), "flush")
+        elif len(self._gathered) >= self._expected:
+            self._all_came.set()
         return await answer
 
     async def drain(self) -> None:
@@ -46,11 +62,28 @@ class Batcher(Generic[Item, Answer]):
     async def _flush_gathered(self) -> None:
         try:
             while self._gathered:
+                await self._wait_for_expected()
                 batch = self._gathered[: self._max_size]
                 del self._gathered[: self._max_size]
+                begun = time.monotonic()
                 await self._serve(batch)
+                self._expect(len(batch) + len(self._gathered), time.monotonic() - begun)
         finally:
             self._task = None
+
+    def _expect(self, callers: int, flush_s: float) -> None:
+        self._expected = min(callers, self._max_size)
+        patience_s = min(_PATIENCE_FLUSHES * flush_s, _MAX_PATIENCE_S)
+        self._expected_until = time.monotonic() + patience_s
+
+    async def _wait_for_expected(self) -> None:
+        left_s = self._expected_until - time.monotonic()
+        if left_s <= 0 or len(self._gathered) >= self._expected:
+            return
+        self._all_came.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(left_s):
+                await self._all_came.wait()
 
     async def _serve(self, batch: Sequence[tuple[Item, asyncio.Future[Answer]]]) -> None:
         try:

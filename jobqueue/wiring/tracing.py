@@ -9,12 +9,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import grpc
-
 from jobqueue.config.model import Settings
 from jobqueue.config.otel import span_exporter
 from jobqueue.lease.interface import Leases
 from jobqueue.rpc.call_context import CallContext
+from jobqueue.rpc.handlers import Around
 from jobqueue.runtime.shutdown import finishes_before
 from jobqueue.submission.submitter import Submits
 from jobqueue.worker.worker import UNFOLLOWED, Followed
@@ -46,7 +45,7 @@ class ServerTraces:
     """
 
     submitter: Callable[[Submits], Submits] = _same_submitter
-    inner: tuple[grpc.aio.ServerInterceptor, ...] = ()
+    inner: tuple[Around, ...] = ()
     export_s: float = 0.0
 
 
@@ -78,7 +77,7 @@ async def server_traces(settings: Settings, hurry: asyncio.Event) -> AsyncIterat
     tracing = start_tracing("jq-server", exporter, settings.tracing.process_as)
     export_s = min(EXPORT_LIMIT_S, _EXPORT_SHARE * settings.server.shutdown_grace_period_s)
     try:
-        yield ServerTraces(tracing.submitter, (CallContext(tracing.called),), export_s)
+        yield ServerTraces(tracing.submitter, (CallContext(tracing.called).around,), export_s)
     finally:
         await finishes_before(hurry, tracing.close(), export_s)
 

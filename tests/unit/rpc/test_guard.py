@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import pytest
@@ -11,6 +11,7 @@ from google.rpc import error_details_pb2 as details
 from grpc_status import rpc_status
 
 from jobqueue.errors import NotFound
+from jobqueue.rpc.door import Door
 from jobqueue.rpc.gate import Gate
 from jobqueue.rpc.guard import Guard
 from jobqueue.rpc.signals import CALL_ENDED
@@ -56,7 +57,7 @@ class Servicer(JobServiceServicer):
     SubmitJob = SubmitJobs = ListJobs = ListJobEvents = CancelJob = RetryJob = None  # type: ignore[assignment]
 
 
-class Door:
+class Served:
     """A served servicer and a stub that calls it."""
 
     def __init__(self, servicer: Servicer, gate: Gate, channel: Any) -> None:
@@ -67,14 +68,16 @@ class Door:
 
 
 @asynccontextmanager
-async def serving() -> AsyncIterator[Door]:
+async def serving() -> AsyncIterator[Served]:
     gate, servicer = Gate(), Servicer()
-    server = grpc.aio.server(interceptors=[Guard(gate)])
-    add_JobServiceServicer_to_server(servicer, server)
+    door = Door(Guard(gate))
+    add_JobServiceServicer_to_server(servicer, cast("grpc.aio.Server", door))
+    server = grpc.aio.server()
+    server.add_generic_rpc_handlers((door,))
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        yield Door(servicer, gate, channel)
+        yield Served(servicer, gate, channel)
     await server.stop(0)
 
 
