@@ -4,14 +4,13 @@ A value is a message in parts, put one behind the other, which is how protobuf m
 many events share is encoded once.
 """
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from jobqueue.domain.event import StreamEvent
+from jobqueue.domain.event import EventGroup, EventKind
 from jobqueue.domain.job import JobEvent
 from jobqueue.domain.state import JobStatus, event_type
 from jobqueue.v1 import job_pb2
@@ -22,83 +21,89 @@ _MARK = " … [truncated]"
 _UNSPECIFIED = "UNSPECIFIED"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KINDS = 4_096
-_SECONDS = 64
 
 
-class Record(NamedTuple):
-    """One message of the topic."""
-
-    key: bytes
-    value: bytes
-    headers: dict[str, str | bytes | None]
+Headers: TypeAlias = dict[str, str | bytes | None]
+Record: TypeAlias = tuple[bytes, bytes, Headers]
+"""One message of the topic: key, value, headers. A plain tuple: the cheapest thing there is."""
 
 
 class _Shared(NamedTuple):
     """What many events have in common."""
 
     value: bytes
-    headers: dict[str, str | bytes | None]
+    headers: Headers
     """With places for what each has of its own: copies of a dictionary grow slowly."""
 
 
-def records(events: Sequence[StreamEvent], limit_bytes: int) -> list[Record]:
+class _Time:
+    """A timestamp that is set again and again; most times lie in the second of the one before."""
+
+    def __init__(self, timestamp: Timestamp) -> None:
+        self._timestamp = timestamp
+        self._second = _EPOCH
+        self._text = ""
+
+    def set(self, at: datetime) -> str:
+        """Set it; return it as CloudEvents writes it."""
+        age = at - self._second
+        if age.days or age.seconds or not self._text:
+            self._begin(at.replace(microsecond=0))
+        micros = at.microsecond
+        self._timestamp.nanos = micros * 1_000
+        return f"{self._text}{micros:06}Z"
+
+    def _begin(self, second: datetime) -> None:
+        age = second - _EPOCH
+        self._second = second
+        self._timestamp.seconds = age.days * 86_400 + age.seconds
+        self._text = second.strftime("%Y-%m-%dT%H:%M:%S.")
+
+
+def records(group: EventGroup, limit_bytes: int) -> list[Record]:
     """Return the messages of events; a detail that makes one larger than the limit is cut."""
-    scratch = job_pb2.JobEvent()
-    return [_record(event, scratch, limit_bytes) for event in events]
-
-
-def _record(event: StreamEvent, own: job_pb2.JobEvent, limit_bytes: int) -> Record:
-    """``own`` is for what no other event has; it is filled anew for each."""
-    event_id, uuid, at, detail, traceparent = event[:5]
-    age = at - _EPOCH
-    second = age.days * 86_400 + age.seconds
-    micros = age.microseconds
-    job_id = str(uuid)
-    own.event_id, own.job_id = event_id, job_id
-    timestamp = own.timestamp
-    timestamp.seconds, timestamp.nanos = second, micros * 1_000
-    shared = _shared(event[5:])
-    value = own.SerializeToString() + shared.value
-    if detail:
-        value += _detail(detail, limit_bytes - len(value))
-    headers = shared.headers.copy()
-    headers["ce_id"] = str(event_id)
-    headers["ce_subject"] = job_id
-    headers["ce_time"] = f"{_second(second)}.{micros:06}Z"
-    if traceparent:
-        headers["traceparent"] = traceparent
-    return Record(job_id.encode(), value, headers)
+    own = job_pb2.JobEvent()  # what no other event has; filled anew for each
+    time, shared, made = _Time(own.timestamp), _shared(group.kind), []
+    for event_id, uuid, at, detail, traceparent in group.rows():
+        own.event_id = event_id
+        own.job_id = job_id = str(uuid)
+        ce_time = time.set(at)
+        value = own.SerializeToString() + shared.value
+        if detail:
+            value += _detail(detail, limit_bytes - len(value))
+        headers = shared.headers.copy()
+        headers["ce_id"] = str(event_id)
+        headers["ce_subject"] = job_id
+        headers["ce_time"] = ce_time
+        if traceparent:
+            headers["traceparent"] = traceparent
+        made.append((job_id.encode(), value, headers))
+    return made
 
 
 @lru_cache(_KINDS)
-def _shared(fields: tuple[str, int, str | None, str, str, int, str | None]) -> _Shared:
-    queue, sequence, from_status, to_status, reason, attempt, worker_id = fields
-    was = None if from_status is None else JobStatus(from_status)
-    kind = event_type(was, JobStatus(to_status))
+def _shared(kind: EventKind) -> _Shared:
+    was = None if kind.from_status is None else JobStatus(kind.from_status)
+    became = JobStatus(kind.to_status)
     message = job_pb2.JobEvent(
-        queue=queue,
-        type=kind,
-        sequence=sequence,
+        queue=kind.queue,
+        type=event_type(was, became),
+        sequence=kind.sequence,
         from_status=status_name(was),
-        to_status=status_name(JobStatus(to_status)),
-        worker_id=worker_id,
-        reason=reason,
-        attempt=attempt,
+        to_status=status_name(became),
+        worker_id=kind.worker_id,
+        reason=kind.reason,
+        attempt=kind.attempt,
     )
     fixed = {
         "content-type": CONTENT_TYPE,
         "ce_specversion": "1.0",
         "ce_source": SOURCE,
-        "ce_type": kind,
+        "ce_type": message.type,
     }
     return _Shared(
         message.SerializeToString(), {**fixed, "ce_id": "", "ce_subject": "", "ce_time": ""}
     )
-
-
-@lru_cache(_SECONDS)
-def _second(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def _detail(detail: str, room_bytes: int) -> bytes:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from jobqueue.domain.event import StreamEvent
+from jobqueue.domain.event import EventGroup
 from jobqueue.events.encode import Record, records
 from jobqueue.events.publisher import MAX_IN_FLIGHT
 from jobqueue.store.events import CursorLease, Window, open_window, read_page
@@ -17,9 +17,9 @@ PAGE_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Wave:
-    """Events that may be under way together, with their messages."""
+    """Messages that may be under way together, and the events that they are about."""
 
-    events: list[StreamEvent]
+    event_ids: list[int]
     records: list[Record]
 
 
@@ -27,9 +27,14 @@ class Wave:
 class Sheet:
     """A page ready to be sent: with all ``waves`` the cursor has passed ``upto``."""
 
+    groups: Sequence[EventGroup]
     waves: Sequence[Wave]
-    count: int
     upto: int
+
+    @property
+    def count(self) -> int:
+        """How many events it has."""
+        return sum(len(wave.records) for wave in self.waves)
 
 
 class Pages:
@@ -79,19 +84,22 @@ class Pages:
             self._pool, lease, window, most_events=PAGE_EVENTS, most_bytes=PAGE_BYTES
         )
         # In a thread: thousands would hold up the loop.
-        waves = await asyncio.to_thread(encoded, page.events, self._event_bytes)
-        return Sheet(waves, len(page.events), page.upto)
+        waves = await asyncio.to_thread(encoded, page.groups, self._event_bytes)
+        return Sheet(page.groups, waves, page.upto)
 
 
-def encoded(events: Sequence[StreamEvent], event_bytes: int) -> list[Wave]:
+def encoded(groups: Sequence[EventGroup], event_bytes: int) -> list[Wave]:
     """Split events so that each job has one in a wave, its earlier ones in earlier waves."""
     turns: dict[bytes, int] = {}
     waves: list[Wave] = []
-    for event, record in zip(events, records(events, event_bytes), strict=True):
-        turn = turns.get(record.key, 0)
-        turns[record.key] = turn + 1
-        if turn == len(waves):
-            waves.append(Wave([], []))
-        waves[turn].events.append(event)
-        waves[turn].records.append(record)
+    for group in groups:
+        for event_id, record in zip(group.event_ids, records(group, event_bytes), strict=True):
+            job = record[0]
+            turn = turns.get(job, 0)
+            turns[job] = turn + 1
+            if turn == len(waves):
+                waves.append(Wave([], []))
+            wave = waves[turn]
+            wave.event_ids.append(event_id)
+            wave.records.append(record)
     return waves

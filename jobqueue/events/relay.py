@@ -9,9 +9,9 @@ its way the next is read; the cursor passes a page when all of it has arrived.
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from jobqueue.domain.event import StreamEvent
+from jobqueue.domain.event import EventGroup, StreamEvent
 from jobqueue.errors import Unavailable
 from jobqueue.events.pages import Pages, Sheet, Wave, encoded
 from jobqueue.events.publisher import DELIVERY_S, Failure, Publisher
@@ -147,8 +147,8 @@ class Relay(Service):
         sheet = await self._pages.next(lease)
         if sheet is None:
             return False
-        refused = await self._publish(lease, sheet.waves)
-        await self._pass(lease, sheet, refused)
+        causes = await self._publish(lease, sheet.waves)
+        await self._pass(lease, sheet, _picked(sheet.groups, causes))
         return self._pages.ahead or sheet.count >= _FEW_EVENTS
 
     async def _pass(self, lease: CursorLease, sheet: Sheet, refused: "_Refused") -> None:
@@ -168,9 +168,10 @@ class Relay(Service):
         if not events:
             self._resends_at = now
             return False
-        refused = await self._publish(lease, encoded(events, self._event_bytes))
-        again = {event.event_id for event, _ in refused}
-        sent = [event.event_id for event in events if event.event_id not in again]
+        groups = [event.alone() for event in events]
+        causes = await self._publish(lease, encoded(groups, self._event_bytes))
+        refused = _picked(groups, causes)
+        sent = [event.event_id for event in events if event.event_id not in causes]
         async with self._pool.acquire() as connection, connection.transaction():
             for event, cause in refused:
                 await park_event(connection, event, cause)
@@ -178,16 +179,19 @@ class Relay(Service):
         self._tell_parked(refused)
         return True
 
-    async def _publish(self, lease: CursorLease, waves: Sequence[Wave]) -> "_Refused":
-        """Send all in order; return those refused for good. Raises _KafkaFailed, _LeaseLost."""
-        refused: _Refused = []
+    async def _publish(self, lease: CursorLease, waves: Sequence[Wave]) -> dict[int, str]:
+        """Send all in order; return why which were refused for good, by event id.
+
+        Raises _KafkaFailed and _LeaseLost.
+        """
+        refused: dict[int, str] = {}
         for wave in waves:
             failures = await self._publish_wave(lease, wave)
             lost = [f for f in failures.values() if not f.refused]
-            self._tell(len(wave.events) - len(failures), list(failures.values()))
+            self._tell(len(wave.records) - len(failures), list(failures.values()))
             if lost:
                 raise _KafkaFailed(self._publisher.last_error or lost[0].cause)
-            refused += [(wave.events[index], failure.cause) for index, failure in failures.items()]
+            refused |= {wave.event_ids[place]: failure.cause for place, failure in failures.items()}
         return refused
 
     async def _publish_wave(self, lease: CursorLease, wave: Wave) -> dict[int, Failure]:
@@ -247,6 +251,14 @@ class Relay(Service):
 
 
 _Refused = list[tuple[StreamEvent, str]]
+
+
+def _picked(groups: Sequence[EventGroup], causes: Mapping[int, str]) -> _Refused:
+    """Return the events that were refused, with the cause of each, by id."""
+    if not causes:
+        return []
+    events = sorted(event for group in groups for event in group.events() if event[0] in causes)
+    return [(event, causes[event.event_id]) for event in events]
 
 
 class _KafkaFailed(Exception):

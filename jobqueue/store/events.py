@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from jobqueue.domain.event import ParkedEvent, StreamEvent
+from jobqueue.domain.event import EventGroup, ParkedEvent, StreamEvent
 from jobqueue.domain.job import JobEvent
 from jobqueue.store.pool import Connection, Db
-from jobqueue.store.rows import job_event, stream_event
+from jobqueue.store.rows import event_group, job_event, stream_event
 from jobqueue.store.statements import statement
 
 _ADD = statement("add_event_cursor")
@@ -67,9 +67,9 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Events in order; with them a cursor has passed ``upto``."""
+    """Events in groups, those of a job in order; with them a cursor has passed ``upto``."""
 
-    events: Sequence[StreamEvent]
+    groups: Sequence[EventGroup]
     upto: int
 
 
@@ -143,10 +143,10 @@ async def read_page(
     else:
         upto = min(window.after + most_events, window.last)
         rows = await db.fetch(_READ_PAGE, lease.name, window.after, upto, most_bytes)
-    events = [stream_event(row) for row in rows]
-    if sum(len(event.detail.encode()) for event in events if event.detail) > most_bytes:
-        upto = events[-1].event_id
-    return Page(events, upto)
+    groups = [event_group(row) for row in rows]
+    if sum(len(text.encode()) for g in groups for text in filter(None, g.details)) > most_bytes:
+        upto = max(max(group.event_ids) for group in groups)
+    return Page(groups, upto)
 
 
 async def move_cursor(db: Db, lease: CursorLease, upto: int) -> bool:
@@ -175,22 +175,8 @@ async def remove_cursor(db: Connection, name: str) -> None:
 
 async def park_event(db: Db, event: StreamEvent, cause: str) -> None:
     """Set an event aside that was refused for good."""
-    await db.execute(
-        _PARK,
-        event.event_id,
-        event.job_id,
-        event.queue,
-        event.sequence,
-        event.from_status,
-        event.to_status,
-        event.at,
-        event.reason,
-        event.attempt,
-        event.worker_id,
-        event.detail,
-        event.traceparent,
-        cause,
-    )
+    *own, kind = event
+    await db.execute(_PARK, *own, *kind, cause)
 
 
 async def list_parked(db: Db, *, after: int, limit: int) -> list[ParkedEvent]:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import asyncpg
 
 from jobqueue.domain.backoff import RetryPolicy
-from jobqueue.domain.event import StreamEvent
+from jobqueue.domain.event import EventGroup, EventKind, StreamEvent
 from jobqueue.domain.job import Job, JobEvent, Progress
 from jobqueue.domain.lease import Counters, Lease, LeasedJob
 from jobqueue.domain.outcome import Charge
@@ -155,8 +155,15 @@ def job_event(row: Row) -> JobEvent:
 
 
 def stream_event(row: Row) -> StreamEvent:
-    """Read a row of a page of events, whose columns come in the order of the fields."""
-    return StreamEvent._make(row)
+    """Read a row of events whose columns come in the order of the fields."""
+    event_id, job_id, at, detail, traceparent, *kind = row
+    return StreamEvent(event_id, job_id, at, detail, traceparent, EventKind(*kind))
+
+
+def event_group(row: Row) -> EventGroup:
+    """Read a row of events of one kind, whose columns come in the order of the fields."""
+    shared = len(EventKind._fields)
+    return EventGroup(EventKind(*row[:shared]), *row[shared:])
 
 
 def weights(value: str) -> dict[int, int]:

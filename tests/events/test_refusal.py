@@ -39,20 +39,21 @@ class Picky(Producer):
 
     def __init__(self, *given: Any, **more: Any) -> None:
         super().__init__(*given, **more)
-        self._held: list[tuple[Sequence[Any], dict[str, Any]]] = []
+        self._held: list[tuple[Any, ...]] = []
 
-    def produce(self, *given: Any, **more: Any) -> None:
-        self._held.append((given, more))
+    def produce(self, *given: Any) -> None:
+        self._held.append(given)
 
     def flush(self, timeout: float = -1) -> int:
         held, self._held = self._held, []
-        refused = any(str(self.unwanted).encode() in given for given, _ in held)
-        for given, more in held:
+        refused = any(str(self.unwanted).encode() in given for given in held)
+        for given in held:
+            _, value, _, _, report, *_ = given
             if refused:
                 error = KafkaError(KafkaError.INVALID_RECORD, "not that one")
-                more["on_delivery"](error, Message(value=given[1]))
+                report(error, Message(value=value))
             else:
-                super().produce(*given, **more)
+                super().produce(*given)
         if refused:
             self.refused.append(len(held))
         return super().flush(timeout)

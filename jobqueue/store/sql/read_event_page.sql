@@ -1,24 +1,31 @@
--- Events of the open window of a cursor in a range of ids, in order; for windows that are large.
+-- Events of the open window of a cursor in a range of ids; for windows that are large. A row has
+-- events that differ only in its arrays; rows come in the order of the sequences of jobs.
 -- They end with the one that makes the sum of details exceed $4.
 -- What is visible though its transaction is yet to come is from another cluster (a restored dump).
 -- $1 name text · $2 after this event bigint · $3 up to this event bigint · $4 bytes bigint
-SELECT e.eid AS event_id, coalesce(j.job_id, r.job_id) AS job_id, e.at, e.detail,
-       coalesce(j.trace_context, r.trace_context) ->> 'traceparent' AS traceparent,
-       q.name AS queue, e.seq AS sequence, e.from_status::text AS from_status,
-       e.to_status::text AS to_status, e.reason::text AS reason, e.attempt, n.name AS worker_id
+SELECT q.name AS queue, g.seq AS sequence, g.from_status::text AS from_status,
+       g.to_status::text AS to_status, g.reason::text AS reason, g.attempt, n.name AS worker_id,
+       g.event_ids, g.job_ids, g.ats, g.details, g.traceparents
 FROM (
-    SELECT x.*, sum(coalesce(octet_length(x.detail), 0)) OVER (ORDER BY x.eid) AS bytes
-    FROM jobqueue.event_cursors c
-    JOIN jobqueue.job_events x
-        ON x.eid > $2::bigint AND x.eid <= $3::bigint AND x.at >= c.since
-        AND NOT pg_visible_in_snapshot(x.xid, c.snapshot)
-        AND (pg_visible_in_snapshot(x.xid, c.window_end)
-             OR x.xid >= pg_snapshot_xmax(pg_current_snapshot()))
-    WHERE c.name = $1::text
-) e
-JOIN jobqueue.queues q ON q.queue_id = e.queue_id
-LEFT JOIN jobqueue.jobs j ON j.id = e.job
-LEFT JOIN jobqueue.removed_jobs r ON r.id = e.job
-LEFT JOIN jobqueue.worker_names n ON n.worker_id = e.worker_id
-WHERE e.bytes - coalesce(octet_length(e.detail), 0) <= $4::bigint
-ORDER BY e.eid;
+    SELECT e.queue_id, e.seq, e.from_status, e.to_status, e.reason, e.attempt, e.worker_id,
+           array_agg(e.eid) AS event_ids, array_agg(coalesce(j.job_id, r.job_id)) AS job_ids,
+           array_agg(e.at) AS ats, array_agg(e.detail) AS details,
+           array_agg(coalesce(j.trace_context, r.trace_context) ->> 'traceparent') AS traceparents
+    FROM (
+        SELECT x.*, sum(coalesce(octet_length(x.detail), 0)) OVER (ORDER BY x.eid) AS bytes
+        FROM jobqueue.event_cursors c
+        JOIN jobqueue.job_events x
+            ON x.eid > $2::bigint AND x.eid <= $3::bigint AND x.at >= c.since
+            AND NOT pg_visible_in_snapshot(x.xid, c.snapshot)
+            AND (pg_visible_in_snapshot(x.xid, c.window_end)
+                 OR x.xid >= pg_snapshot_xmax(pg_current_snapshot()))
+        WHERE c.name = $1::text
+    ) e
+    LEFT JOIN jobqueue.jobs j ON j.id = e.job
+    LEFT JOIN jobqueue.removed_jobs r ON r.id = e.job
+    WHERE e.bytes - coalesce(octet_length(e.detail), 0) <= $4::bigint
+    GROUP BY e.queue_id, e.seq, e.from_status, e.to_status, e.reason, e.attempt, e.worker_id
+) g
+JOIN jobqueue.queues q ON q.queue_id = g.queue_id
+LEFT JOIN jobqueue.worker_names n ON n.worker_id = g.worker_id
+ORDER BY g.seq;

@@ -1,4 +1,5 @@
--- All events of the open window of a cursor, in order; for windows that are small. They end with the
+-- All events of the open window of a cursor after one; for windows that are small. A row has events
+-- that differ only in its arrays; rows come in the order of the sequences of jobs. They end with the
 -- one that makes the sum of details exceed $3.
 -- $1 name text · $2 after this event bigint · $3 bytes bigint
 WITH cur AS MATERIALIZED (
@@ -13,15 +14,21 @@ WITH cur AS MATERIALIZED (
 ), e AS MATERIALIZED (
     SELECT w.*, sum(coalesce(octet_length(w.detail), 0)) OVER (ORDER BY w.eid) AS bytes
     FROM w WHERE w.eid > $2::bigint
+), g AS (
+    SELECT e.queue_id, e.seq, e.from_status, e.to_status, e.reason, e.attempt, e.worker_id,
+           array_agg(e.eid) AS event_ids, array_agg(coalesce(j.job_id, r.job_id)) AS job_ids,
+           array_agg(e.at) AS ats, array_agg(e.detail) AS details,
+           array_agg(coalesce(j.trace_context, r.trace_context) ->> 'traceparent') AS traceparents
+    FROM e
+    LEFT JOIN jobqueue.jobs j ON j.id = e.job
+    LEFT JOIN jobqueue.removed_jobs r ON r.id = e.job
+    WHERE e.bytes - coalesce(octet_length(e.detail), 0) <= $3::bigint
+    GROUP BY e.queue_id, e.seq, e.from_status, e.to_status, e.reason, e.attempt, e.worker_id
 )
-SELECT e.eid AS event_id, coalesce(j.job_id, r.job_id) AS job_id, e.at, e.detail,
-       coalesce(j.trace_context, r.trace_context) ->> 'traceparent' AS traceparent,
-       q.name AS queue, e.seq AS sequence, e.from_status::text AS from_status,
-       e.to_status::text AS to_status, e.reason::text AS reason, e.attempt, n.name AS worker_id
-FROM e
-JOIN jobqueue.queues q ON q.queue_id = e.queue_id
-LEFT JOIN jobqueue.jobs j ON j.id = e.job
-LEFT JOIN jobqueue.removed_jobs r ON r.id = e.job
-LEFT JOIN jobqueue.worker_names n ON n.worker_id = e.worker_id
-WHERE e.bytes - coalesce(octet_length(e.detail), 0) <= $3::bigint
-ORDER BY e.eid;
+SELECT q.name AS queue, g.seq AS sequence, g.from_status::text AS from_status,
+       g.to_status::text AS to_status, g.reason::text AS reason, g.attempt, n.name AS worker_id,
+       g.event_ids, g.job_ids, g.ats, g.details, g.traceparents
+FROM g
+JOIN jobqueue.queues q ON q.queue_id = g.queue_id
+LEFT JOIN jobqueue.worker_names n ON n.worker_id = g.worker_id
+ORDER BY g.seq;
