@@ -16,8 +16,8 @@ class Probes:
     """Questions to the system's own tables. Counting looks at all rows, the others at a few.
 
     ``taken``: has any job been taken? ``empty``: is none left? ``left``: how many are not done?
-    ``done``: how many were done, by PostgreSQL's own counters; cheap, up to a second old, and
-    unknown where they do not tell.
+    ``done``: about how many were done, by a sequence or PostgreSQL's statistics; cheap, up to a
+    second old, and unknown where neither tells.
     """
 
     taken: str

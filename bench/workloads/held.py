@@ -37,7 +37,7 @@ class HeldSnapshot(Workload):
         " After a while another connection opens a REPEATABLE READ transaction with a transaction"
         " id and leaves it open: dead rows cannot be removed. Held is the last third of that time."
         " The figures are counted in the tables; the series, once a second, is read from"
-        " PostgreSQL's counters, which are up to a second old."
+        " a sequence (ours) or PostgreSQL's statistics, which are up to a second old."
     )
     columns = (
         Column("clean_per_s", "clean jobs/s"),
@@ -135,6 +135,7 @@ class _Feed:
         self._stored = 0
         self._offered = 0
         self._begun = time.monotonic()
+        self._noted = 0.0, 0
         self._client: Program | None = None
 
     async def start(self) -> None:
@@ -146,6 +147,7 @@ class _Feed:
     def restart(self) -> None:
         """Begin the series, and the fixed rate, anew."""
         self.series.clear()
+        self._noted = 0.0, self.done
         self._begun = time.monotonic()
         self._offered = 0
 
@@ -170,11 +172,11 @@ class _Feed:
     async def _look(self, now: float) -> None:
         for program in self._scene.programs:
             program.check()
-        before, self.done = self.done, await self._scene.count(self._system.probes.done)
-        at = now - self._begun
-        last = self.series[-1][0] if self.series else 0.0
-        if at > last:
+        self.done = await self._scene.count(self._system.probes.done)
+        at, (last, before) = now - self._begun, self._noted
+        if at - last >= _LOOK_S / 2:
             self.series.append((at, (self.done - before) / (at - last)))
+            self._noted = at, self.done
 
     async def _store(self, jobs: int) -> None:
         if jobs <= 0:
