@@ -106,6 +106,7 @@ async def _measure(order: Order, logs: Path) -> None:
             write(run, order.out)
 
         await run_all(stage, order.workloads, run, _say, save)
+    _say(f"measured for {sum(table.seconds for table in run.tables) / 60:.1f} min")
     _say(f"written to {order.out / order.form.name}.md")
 
 

@@ -1,5 +1,6 @@
 """Who takes part."""
 
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -45,7 +46,7 @@ async def install(
         try:
             versions[system.name] = await system.install(cache)
             systems[system.name] = system
-        except NotInstallable as error:
+        except (NotInstallable, OSError, subprocess.SubprocessError) as error:
             absent[system.name] = str(error)
             say(f"  not installable: {error}")
     return systems, versions, absent
