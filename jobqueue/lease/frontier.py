@@ -8,7 +8,7 @@ in the order of time, what was taken last tells where to begin.
 A job may still come to lie before the frontier: it was handed back, its transaction committed late,
 its claim was rolled back. So from time to time a claim looks at everything, and again at once as
 long as it finds something there. That is every claim where it costs little, which is the
-normal state, and else a twentieth of this worker's time on the database. In between, as large a
+normal state, and else a thirtieth of this worker's time on the database. In between, as large a
 share goes to looks that begin a little before the frontier, where most late jobs are
 (docs/adr/0016).
 """
@@ -29,7 +29,7 @@ NARROW_S = 0.2
 CHEAP_S, CHEAP_JOB_S = 0.002, 0.00005
 """A claim that looked at everything within this, and this for each job, found little in its way."""
 
-SHARE = 20
+SHARE = 30
 """A wide look is followed by as many times its duration of narrower ones."""
 
 _LONGEST_S = 30.0
