@@ -18,6 +18,9 @@ from bench.systems import System
 from bench.workloads.base import FOREIGN, SCENE_S, Plan, Workload, says
 
 _LOOK_S = 1.0
+_OFFER_S = 0.1
+"""How often a fixed rate is offered: jobs come a few at a time, not in heaps."""
+
 _START_S = 60.0
 _LAST = 3
 """The loss is judged by the last third of the held time: it grows."""
@@ -155,12 +158,13 @@ class _Feed:
         while (now := time.monotonic()) < ends:
             await self._look(now)
             await self._store(self._wanted(now))
-            await asyncio.sleep(max(now + _LOOK_S - time.monotonic(), 0))
+            pause_s = _OFFER_S if self._rate else _LOOK_S
+            await asyncio.sleep(max(now + pause_s - time.monotonic(), 0))
         await self._look(time.monotonic())
 
     def _wanted(self, now: float) -> int:
         if self._rate:
-            return int((now - self._begun) * self._rate) - self._offered
+            return int((now - self._begun + _OFFER_S) * self._rate) - self._offered
         return DEPTH - (self._stored - self.done)
 
     async def _look(self, now: float) -> None:
@@ -168,7 +172,7 @@ class _Feed:
             program.check()
         self.done = await self._scene.count(self._system.probes.done)
         at, (last, before) = now - self._begun, self._noted
-        if at - last >= _LOOK_S / 2:
+        if at - last >= _LOOK_S * 0.9:
             self.series.append((at, (self.done - before) / (at - last)))
             self._noted = at, self.done
 
