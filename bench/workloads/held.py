@@ -25,7 +25,7 @@ _START_S = 60.0
 _LAST = 3
 """The loss is judged by the last third of the held time: it grows."""
 
-DEPTH = 20 * BATCH_JOBS
+DEPTH = 40 * BATCH_JOBS
 FULL_SPEED = "full speed"
 
 
