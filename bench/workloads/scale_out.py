@@ -16,7 +16,7 @@ from jobqueue.store.wakeups import notify_queues
 _IDEAL = 100.0
 """Jobs a second of one worker that does nothing but wait ten milliseconds for each."""
 
-_START_S = 0.7
+_START_S = 2.0
 """About how long the start and the end of one worker keep the cores busy."""
 
 _SERVED = "SELECT count(DISTINCT worker_id) FROM jobqueue.finished"
