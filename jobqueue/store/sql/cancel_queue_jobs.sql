@@ -2,7 +2,7 @@
 -- asked to stop. Skips held rows. Returns how many of each queue were cancelled, and asked.
 -- Tombstones stay for ever, so one that was dealt with must cost nothing: waiting jobs are looked
 -- for while the figures tell of any, and for five minutes after the deletion, because figures lag.
--- LATERAL: without such a queue neither ready nor scheduled is read; nor leases, by the EXISTS.
+-- LATERAL: without such a queue neither ready nor scheduled is read; nor leases, by each EXISTS.
 -- $1 limit int, of each table, and of each queue. Relies on ready_claim.
 WITH q AS MATERIALIZED (
     SELECT o.queue_id,
@@ -38,12 +38,12 @@ WITH q AS MATERIALIZED (
               NULL::int AS worker_id
 ), l AS (
     DELETE FROM jobqueue.leases l USING cl
-    WHERE l.id = cl.id AND l.token = cl.token AND NOT l.running
+    WHERE EXISTS (SELECT FROM cl) AND l.id = cl.id AND l.token = cl.token AND NOT l.running
     RETURNING l.id, l.queue_id, l.seq, l.attempt, l.retries,
               'ASSIGNED'::jobqueue.job_state AS was, l.worker_id
 ), asked AS (
     UPDATE jobqueue.leases l SET cancel_requested = true FROM cl
-    WHERE l.id = cl.id AND l.token = cl.token AND cl.running
+    WHERE EXISTS (SELECT FROM cl) AND l.id = cl.id AND l.token = cl.token AND cl.running
     RETURNING l.queue_id
 ), u AS (
     SELECT id, queue_id, seq, attempt, retries, was, worker_id FROM r
