@@ -52,7 +52,7 @@ class PickUp(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """Two ways to a job, and no job at all."""
-        lasts_s = stage.form.pickup_jobs / PER_SECOND + 2 * SCENE_S
+        lasts_s = stage.form.pickup_jobs / PER_SECOND + 3 * SCENE_S
         idle_s = _SETTLE_S + stage.form.idle_s + SCENE_S
         return [
             Plan("jobqueue", "direct worker", partial(self._pick_up, stage, remote=False), lasts_s),
