@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from bench.cluster import running_cluster
-from bench.contestants import PEERS, install
+from bench.cluster import Cluster, running_cluster
+from bench.contestants import PEERS, contestants, install
 from bench.form import FORMS, Form
 from bench.machine import machine, versions
 from bench.processes import ROOT
@@ -46,7 +46,6 @@ class Order:
     workloads: tuple[Workload, ...]
     peers: frozenset[str]
     out: Path
-    measure: bool
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -70,11 +69,14 @@ def main(**given: Any) -> None:
         workloads=tuple(w for w in WORKLOADS if w.name in (given["only"] or _NAMES)),
         peers=frozenset(() if given["no_peers"] else given["peer"] or _PEERS),
         out=given["out"],
-        measure=not given["estimate"],
     )
     with TemporaryDirectory(prefix="jobqueue-bench-") as scratch:
         logs = given["logs"] or Path(scratch)
         logs.mkdir(parents=True, exist_ok=True)
+        if given["estimate"]:
+            systems = {system.name: system for system in contestants(order.peers)}
+            _forecast(Stage(Cluster(logs), logs, order.form, systems), order)
+            return
         try:
             asyncio.run(_measure(order, logs))
         except (KeyboardInterrupt, asyncio.CancelledError):
@@ -98,8 +100,6 @@ async def _measure(order: Order, logs: Path) -> None:
         )
         stage = Stage(cluster, logs, order.form, systems, absent)
         _forecast(stage, order)
-        if not order.measure:
-            return
 
         def save(run: Run) -> None:
             run.finished_at = _now()

@@ -41,10 +41,10 @@ def settings() -> dict[str, str]:
 
 
 class Cluster:
-    """A running PostgreSQL."""
+    """A PostgreSQL whose files are in ``folder``; it runs from ``start`` to ``stop``."""
 
-    def __init__(self, server: EmbeddedPostgres) -> None:
-        self._server = server
+    def __init__(self, folder: Path) -> None:
+        self._server = EmbeddedPostgres(folder, settings=settings())
         self._admin: asyncpg.Connection | None = None
         self._made = 0
 
@@ -131,7 +131,7 @@ async def connected(dsn: str) -> AsyncIterator[asyncpg.Connection]:
 async def running_cluster(folder: Path) -> AsyncIterator[Cluster]:
     """Run a new cluster on the disk of ``folder``; nothing is left of it afterwards."""
     with _private(folder) as made:
-        cluster = Cluster(EmbeddedPostgres(made / "pg", settings=settings()))
+        cluster = Cluster(made / "pg")
         try:
             await cluster.start()
             await cluster.extend("pg_walinspect")

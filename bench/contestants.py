@@ -30,18 +30,22 @@ PEERS: tuple[Callable[[], System], ...] = (
 )
 
 
+def contestants(names: frozenset[str]) -> list[System]:
+    """Return ours, which always takes part, and the chosen peers, not installed yet."""
+    return [Ours(), *(peer for make in PEERS if (peer := make()).name in names)]
+
+
 async def install(
     names: frozenset[str], cache: Path, say: Callable[[str], None]
 ) -> tuple[dict[str, System], dict[str, str], dict[str, str]]:
-    """Make the environments of the chosen peers; ours always takes part.
+    """Make the environments of the contestants.
 
     Returns systems, their versions, and for peers that cannot be had the reason.
     """
     systems: dict[str, System] = {}
     versions: dict[str, str] = {}
     absent = dict(UNMEASURED) if names else {}
-    chosen = [peer for make in PEERS if (peer := make()).name in names]
-    for system in (Ours(), *chosen):
+    for system in contestants(names):
         say(f"installing {system.name}")
         try:
             versions[system.name] = await system.install(cache)

@@ -18,7 +18,7 @@ LOOK_S = 0.02
 SCENE_S = 2.0
 """About how long a database, its programs and their end take."""
 
-FILL_PER_S = 25_000
+FILL_PER_S = 40_000
 """About how many jobs a second of filling brings."""
 
 _FIRST_JOB_S = 60.0
