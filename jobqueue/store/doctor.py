@@ -53,8 +53,7 @@ INDEXES = (
     "idempotency_keys_pkey",
     "queues_name",
     "job_events_xid",
-    "job_events_eid",
-    "job_events_job",
+    "job_events_ids",
     "job_events_kept_job",
 )
 """Indexes that statements rely on."""

@@ -19,18 +19,20 @@ CREATE TABLE jobqueue.job_events (
     duration_ms int,  -- of the attempt that this move ended
     detail      text,
     CONSTRAINT job_events_legal_move CHECK (
-        CASE WHEN from_status IS NULL THEN to_status = 'PENDING'
-        ELSE (from_status, to_status) IN (
-            ('PENDING', 'ASSIGNED'), ('ASSIGNED', 'RUNNING'), ('RUNNING', 'DONE'),
-            ('RUNNING', 'FAILED'), ('ASSIGNED', 'FAILED'), ('FAILED', 'PENDING'),
-            ('FAILED', 'DEAD_LETTERED'), ('PENDING', 'DEAD_LETTERED'),
-            ('ASSIGNED', 'DEAD_LETTERED'), ('DEAD_LETTERED', 'PENDING')) END)
+        -- Its text is read by every statement that inserts: the shorter, the cheaper.
+        CASE from_status
+            WHEN 'PENDING' THEN to_status IN ('ASSIGNED', 'DEAD_LETTERED')
+            WHEN 'ASSIGNED' THEN to_status IN ('RUNNING', 'FAILED', 'DEAD_LETTERED')
+            WHEN 'RUNNING' THEN to_status IN ('DONE', 'FAILED')
+            WHEN 'FAILED' THEN to_status IN ('PENDING', 'DEAD_LETTERED')
+            WHEN 'DEAD_LETTERED' THEN to_status = 'PENDING'
+            ELSE from_status IS NULL AND to_status = 'PENDING' END)
 ) PARTITION BY RANGE (at);
 
 CREATE INDEX job_events_xid ON jobqueue.job_events (xid);
-CREATE INDEX job_events_eid ON jobqueue.job_events USING brin (eid);
-CREATE INDEX job_events_job ON jobqueue.job_events
-    USING brin (job int8_minmax_multi_ops) WITH (pages_per_range = 16);
+-- For ids of events and for ids of jobs: one index costs every move half of what two would.
+CREATE INDEX job_events_ids ON jobqueue.job_events
+    USING brin (eid, job int8_minmax_multi_ops) WITH (pages_per_range = 16);
 
 -- Events of jobs that outlive their partition.
 CREATE TABLE jobqueue.job_events_kept (LIKE jobqueue.job_events INCLUDING CONSTRAINTS);
@@ -68,6 +70,12 @@ BEGIN
         RETURN false;
     END IF;
     EXECUTE format('CREATE TABLE jobqueue.%I (LIKE jobqueue.job_events INCLUDING DEFAULTS INCLUDING CONSTRAINTS)', part);
+    -- Events are looked for by ranges of what grows as the table does: 3,000 rows tell as much of
+    -- that as 30,000, and a young partition is analyzed again and again.
+    EXECUTE (SELECT format('ALTER TABLE jobqueue.%I ', part)
+                    || string_agg(format('ALTER %I SET STATISTICS 10', attname), ', ')
+             FROM pg_attribute
+             WHERE attrelid = 'jobqueue.job_events'::regclass AND attnum > 0 AND NOT attisdropped);
     EXECUTE format('ALTER TABLE jobqueue.job_events ATTACH PARTITION jobqueue.%I FOR VALUES FROM (%L) TO (%L)',
         part, p_week::timestamp AT TIME ZONE 'UTC', (p_week + 7)::timestamp AT TIME ZONE 'UTC');
     EXECUTE format('CREATE TRIGGER job_events_no_truncate BEFORE TRUNCATE ON jobqueue.%I

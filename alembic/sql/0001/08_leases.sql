@@ -7,8 +7,8 @@
 -- look-up by key is the only way there is:
 -- - ready is joined by ctid. That is safe, as no row of it is ever updated.
 -- - LATERAL (… OFFSET 0) can only be the inner side of a join.
--- - leases.id = ANY (ARRAY[…]) can be looked up in an index, but an ordered read of that index is
---   no use for it, as it would be for leases.id = ….
+-- - leases.id BETWEEN i AND i can be looked up in an index, but an ordered read of that index is no
+--   use for it, as it would be for leases.id = i.
 -- - No part joins another one. What is needed later is carried along.
 
 -- Claims at most p_count jobs: visits the probes in their order and takes the oldest ready jobs of
@@ -35,53 +35,59 @@ BEGIN
     RETURN QUERY
     -- The sort reads every probe to its end before the first row is deleted: a second visit of one
     -- place must still find what the first one took.
-    WITH c AS MATERIALIZED (
-        SELECT v.ctid, v.untyped, v.ord, v.name, v.base_delay_s, v.max_delay_s, v.multiplier
-        FROM (
-            SELECT x.ctid, p.untyped, p.ord, q.name, q.base_delay_s, q.max_delay_s, q.multiplier
-            FROM unnest(p_queues, p_priorities, p_quotas, p_untyped, p_skips, p_within_s)
-                     WITH ORDINALITY AS p (queue, priority, quota, untyped, skip, within_s, ord),
-                 LATERAL (
-                     SELECT o.queue_id, o.name, o.base_delay_s, o.max_delay_s, o.multiplier
-                     FROM jobqueue.queues o
-                     WHERE o.name = p.queue AND o.deleted_at IS NULL AND NOT o.paused
-                       AND (o.max_running IS NULL OR o.name = ANY (p_limited))
-                     OFFSET 0
-                 ) q,
-                 LATERAL (
-                     SELECT y.ctid
-                     FROM (
-                         SELECT r.ctid
-                         FROM jobqueue.ready r
-                         WHERE r.queue_id = q.queue_id AND r.priority = p.priority
-                           AND r.ready_at >= coalesce(now() - make_interval(secs => p.within_s),
-                                                      '-infinity')
-                           AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
-                         ORDER BY r.ready_at, r.id
-                         LIMIT p.quota + p.skip
-                         FOR UPDATE SKIP LOCKED
-                     ) y
-                     -- An OFFSET beside the LIMIT would talk the planner out of the ordered scan.
-                     OFFSET p.skip
-                 ) x
-            LIMIT p_count
-        ) v
-        ORDER BY v.ord
-    ), d AS (
-        DELETE FROM jobqueue.ready r USING c WHERE r.ctid = c.ctid
-        RETURNING r.id, r.queue_id, r.priority, r.ready_at, r.expires_at, r.seq, r.attempt,
-                  r.retries, r.crashes, r.handbacks, r.unhandled, c.untyped, c.ord, c.name,
-                  c.base_delay_s, c.max_delay_s, c.multiplier
+    WITH d AS (
+        DELETE FROM jobqueue.ready r USING (
+            SELECT v.*
+            FROM (
+                SELECT x.ctid, p.ord, p.untyped, q.base_delay_s, q.max_delay_s, q.multiplier, q.name
+                FROM unnest(p_queues, p_priorities, p_quotas, p_untyped, p_skips, p_within_s)
+                         WITH ORDINALITY AS p (queue, priority, quota, untyped, skip, within_s,
+                                               ord),
+                     LATERAL (
+                         SELECT o.queue_id, o.name, o.base_delay_s, o.max_delay_s, o.multiplier
+                         FROM jobqueue.queues o
+                         WHERE o.name = p.queue AND o.deleted_at IS NULL AND NOT o.paused
+                           AND (o.max_running IS NULL OR o.name = ANY (p_limited))
+                         OFFSET 0
+                     ) q,
+                     LATERAL (
+                         SELECT y.ctid
+                         FROM (
+                             SELECT r.ctid
+                             FROM jobqueue.ready r
+                             WHERE r.queue_id = q.queue_id AND r.priority = p.priority
+                               AND r.ready_at >= coalesce(
+                                   now() - make_interval(secs => p.within_s), '-infinity')
+                               AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
+                             ORDER BY r.ready_at, r.id
+                             LIMIT p.quota + p.skip
+                             FOR UPDATE SKIP LOCKED
+                         ) y
+                         -- An OFFSET beside the LIMIT would talk the planner out of the ordered
+                         -- scan.
+                         OFFSET p.skip
+                     ) x
+                LIMIT p_count
+            ) v
+            ORDER BY v.ord
+            OFFSET 0
+        ) c
+        WHERE r.ctid = c.ctid
+        RETURNING r.id, r.ready_at, r.queue_id, r.seq, r.attempt, r.priority, r.retries, r.crashes,
+                  r.handbacks, r.unhandled, r.expires_at, c.ord, c.untyped, c.base_delay_s,
+                  c.max_delay_s, c.multiplier, c.name
     ), b AS MATERIALIZED (
-        SELECT d.id, d.queue_id, d.priority, d.ready_at, d.expires_at, d.seq, d.attempt, d.retries,
-               d.crashes, d.handbacks, d.unhandled, d.ord, d.name, d.base_delay_s, d.max_delay_s,
-               d.multiplier, j.job_id, j.type, j.payload, j.max_retries, j.timeout_s, j.labels,
-               j.trace_context, nextval('jobqueue.lease_token_seq') AS token,
-               clock_timestamp() AS at,
+        -- What every move needs comes first: to read a column of a stored row is to step over
+        -- those before it. Both events get their ids here, whatever the order of their inserts.
+        SELECT d.id, nextval('jobqueue.lease_token_seq') AS token, clock_timestamp() AS at,
+               nextval('jobqueue.event_id_seq') AS eid, nextval('jobqueue.event_id_seq') AS eid2,
+               d.ready_at, d.queue_id, d.seq, d.attempt,
                p_start AND CASE WHEN j.type IS NULL THEN d.untyped
-                                ELSE j.type = ANY (p_types) END AS running
+                                ELSE j.type = ANY (p_types) END AS running,
+               d.priority, d.retries, d.crashes, d.handbacks, d.unhandled, d.expires_at, d.ord,
+               d.base_delay_s, d.max_delay_s, d.multiplier, d.name, j.*
         FROM d, LATERAL (
-            SELECT j.job_id, j.type, j.payload, j.max_retries, j.timeout_s, j.labels,
+            SELECT j.job_id, j.max_retries, j.type, j.payload, j.timeout_s, j.labels,
                    j.trace_context
             FROM jobqueue.jobs j WHERE j.id = d.id OFFSET 0) j
     ), l AS (
@@ -95,16 +101,16 @@ BEGIN
                CASE WHEN running THEN 0 ELSE unhandled END, running
         FROM b
     ), e AS (
-        INSERT INTO jobqueue.job_events (job, queue_id, seq, from_status, to_status, reason,
-            attempt, token, worker_id)
-        SELECT b.id, b.queue_id, b.seq + k.n, k.was, k.became, k.why, b.attempt + b.running::int,
-               b.token, p_worker
+        INSERT INTO jobqueue.job_events (eid, job, queue_id, seq, from_status, to_status, reason,
+            attempt, token, worker_id, at)
+        SELECT CASE k.n WHEN 1 THEN least(b.eid, b.eid2) ELSE greatest(b.eid, b.eid2) END, b.id,
+               b.queue_id, b.seq + k.n, k.was, k.became, k.why, b.attempt + b.running::int,
+               b.token, p_worker, b.at
         FROM b CROSS JOIN (VALUES
             (1, 'PENDING'::jobqueue.job_state, 'ASSIGNED'::jobqueue.job_state,
              'CLAIMED'::jobqueue.move_reason),
             (2, 'ASSIGNED', 'RUNNING', 'STARTED')) k (n, was, became, why)
         WHERE k.n = 1 OR b.running
-        ORDER BY b.id, k.n
     )
     SELECT id AS job, token, job_id, name AS queue, type, payload, priority, attempt + 1 AS attempt,
            running, max_retries, timeout_s, labels::text AS labels,
@@ -135,7 +141,7 @@ BEGIN
         SELECT DISTINCT id, token FROM unnest(p_ids, p_tokens) t (id, token)
     ), k AS MATERIALIZED (
         SELECT l.id, l.token, l.ttl_expires_at <= clock_timestamp() AS expired
-        FROM i JOIN jobqueue.leases l ON l.id = ANY (ARRAY[i.id]) AND l.token = i.token
+        FROM i JOIN jobqueue.leases l ON l.id BETWEEN i.id AND i.id AND l.token = i.token
         WHERE l.worker_id = p_worker AND NOT l.running
         ORDER BY i.id
         FOR NO KEY UPDATE OF l
@@ -145,12 +151,12 @@ BEGIN
             unhandled = 0, attempt = l.attempt + 1, seq = l.seq + 1,
             expires_at = clock_timestamp() + make_interval(secs => p_lease_s)
         FROM k
-        WHERE l.id = ANY (ARRAY[k.id]) AND l.token = k.token AND k.expired IS NOT TRUE
+        WHERE l.id BETWEEN k.id AND k.id AND l.token = k.token AND k.expired IS NOT TRUE
         RETURNING l.id, l.token, l.queue_id, l.seq, l.attempt, l.worker_id,
                   date_part('epoch', l.started_at - l.ready_at) AS waited_s
     ), x AS (
         DELETE FROM jobqueue.leases l USING k
-        WHERE l.id = ANY (ARRAY[k.id]) AND l.token = k.token AND k.expired
+        WHERE l.id BETWEEN k.id AND k.id AND l.token = k.token AND k.expired
         RETURNING l.id, l.token, l.queue_id, l.seq, l.attempt, l.worker_id, l.retries
     ), f AS (
         INSERT INTO jobqueue.finished (id, finished_at, token, queue_id, seq, attempt, worker_id,
@@ -183,14 +189,14 @@ BEGIN
            (SELECT q.name FROM jobqueue.queues q
             WHERE q.queue_id = coalesce(u.queue_id, x.queue_id, y.queue_id)) AS queue
     FROM i LEFT JOIN u ON u.id = i.id LEFT JOIN x ON x.id = i.id
-    LEFT JOIN jobqueue.leases y ON y.id = ANY (ARRAY[i.id]) AND y.token = i.token
+    LEFT JOIN jobqueue.leases y ON y.id BETWEEN i.id AND i.id AND y.token = i.token
         AND y.worker_id = p_worker AND y.running;
 END $$;
 
--- RUNNING→DONE, the common end. Returns the pairs that it ended; a missing one was lost, or ended
--- by an earlier try. Matches id + token + worker, never ctid: a renewal makes a new version of the
--- row. With settle_leases the only one that may wait for a row of leases while it holds others;
--- everything else skips locked ones.
+-- RUNNING→DONE, the common end. Each pair must be named once. Returns the pairs that it ended; a
+-- missing one was lost, or ended by an earlier try. Matches id + token + worker, never ctid: a
+-- renewal makes a new version of the row. With settle_leases the only one that may wait for a row of
+-- leases while it holds others, and so both lock them by id; everything else skips locked ones.
 CREATE FUNCTION jobqueue.complete_leases(
     p_ids bigint[], p_tokens bigint[], p_results bytea[], p_truncated bool[], p_worker int)
 RETURNS TABLE (job bigint, token bigint)
@@ -200,17 +206,17 @@ SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    WITH i AS MATERIALIZED (
-        SELECT DISTINCT ON (t.id, t.token) t.*
-        FROM unnest(p_ids, p_tokens, p_results, p_truncated)
-                 WITH ORDINALITY t (id, token, result, truncated, ord)
-        ORDER BY t.id, t.token, t.ord
-    ), d AS (
-        DELETE FROM jobqueue.leases l USING i
-        WHERE l.id = ANY (ARRAY[i.id]) AND l.token = i.token AND l.worker_id = p_worker
+    WITH d AS (
+        DELETE FROM jobqueue.leases l USING (
+            SELECT t.*
+            FROM unnest(p_ids, p_tokens, p_results, p_truncated) t (id, token, result, truncated)
+            ORDER BY t.id
+            OFFSET 0
+        ) i
+        WHERE l.id BETWEEN i.id AND i.id AND l.token = i.token AND l.worker_id = p_worker
           AND l.running
         RETURNING l.id, l.token, l.queue_id, l.started_at, l.seq, l.attempt, l.worker_id, l.retries,
-                  i.result, i.truncated, clock_timestamp() AS at
+                  clock_timestamp() AS at, i.truncated, i.result
     ), f AS (
         INSERT INTO jobqueue.finished (id, started_at, finished_at, token, queue_id, seq, attempt,
             worker_id, reason, retries, dead, result_truncated, result)
@@ -242,16 +248,17 @@ SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    WITH i AS MATERIALIZED (
-        SELECT DISTINCT ON (t.id, t.token) t.*
-        FROM unnest(p_ids, p_tokens, p_fates, p_reasons, p_dead_reasons, p_delays_s,
-                    p_retries, p_crashes, p_handbacks, p_unhandled, p_details)
-                 WITH ORDINALITY t (id, token, fate, reason, dead_reason, delay_s, retries, crashes,
-                                    handbacks, unhandled, detail, ord)
-        ORDER BY t.id, t.token, t.ord
-    ), d AS (
-        DELETE FROM jobqueue.leases l USING i
-        WHERE l.id = ANY (ARRAY[i.id]) AND l.token = i.token
+    WITH d AS (
+        DELETE FROM jobqueue.leases l USING (
+            SELECT t.*
+            FROM unnest(p_ids, p_tokens, p_fates, p_reasons, p_dead_reasons, p_delays_s,
+                        p_retries, p_crashes, p_handbacks, p_unhandled, p_details)
+                     t (id, token, fate, reason, dead_reason, delay_s, retries, crashes, handbacks,
+                        unhandled, detail)
+            ORDER BY t.id
+            OFFSET 0
+        ) i
+        WHERE l.id BETWEEN i.id AND i.id AND l.token = i.token
           AND (p_worker IS NULL OR l.worker_id = p_worker)
         RETURNING l.id, l.token, l.queue_id, l.priority, l.ready_at, l.ttl_expires_at, l.started_at,
             l.seq, l.attempt, l.worker_id, l.running, i.delay_s, i.retries, i.crashes, i.handbacks,

@@ -5,7 +5,7 @@
 -- total. Jobs that were deleted are left out: the first partitions of their story may be gone.
 -- $1 after this job bigint · $2 up to this job bigint · $3 legal transitions, as FROM>TO, nothing
 -- before the first text[] · $4 how many int
--- Relies on job_events_job, and on (job, seq) of sealed partitions and of job_events_kept. An
+-- Relies on job_events_ids, and on (job, seq) of sealed partitions and of job_events_kept. An
 -- event may be in both while its partition is being dropped: UNION tells it once.
 WITH j AS MATERIALIZED (
     SELECT o.id, o.job_id FROM jobqueue.jobs o WHERE o.id > $1::bigint AND o.id <= $2::bigint

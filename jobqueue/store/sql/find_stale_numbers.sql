@@ -1,7 +1,7 @@
 -- Sequences that will give out numbers again, because they stand below what was given out already:
 -- what copies the tables alone, such as logical replication, leaves them behind. Looks at the newest
 -- events and at what holds a token now.
--- Relies on job_events_eid.
+-- Relies on job_events_ids.
 WITH newest AS MATERIALIZED (
     SELECT e.eid, e.token FROM jobqueue.job_events e
     WHERE e.eid > (SELECT max(c.last_eid) FROM jobqueue.event_cursors c) - 1000

@@ -1,4 +1,4 @@
--- Events by id, in order: what a reader sees of the past. Relies on the BRIN index on eid.
+-- Events by id, in order: what a reader sees of the past. Relies on job_events_ids.
 -- $1 after this event bigint · $2 up to this event bigint · $3 queue text, NULL: all
 -- $4 visible in this snapshot text
 SELECT e.eid AS event_id, coalesce(j.job_id, r.job_id) AS job_id, q.name AS queue,
