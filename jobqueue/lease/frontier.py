@@ -8,7 +8,7 @@ in the order of time, what was taken last tells where to begin.
 A job may still come to lie before the frontier: it was handed back, its transaction committed late,
 its claim was rolled back. So from time to time a claim looks at everything, and again at once as
 long as it finds something there. That is every claim where it costs little, which is the
-normal state, and else a thirtieth of this worker's time on the database. In between, as large a
+normal state, and else a sixtieth of this worker's time on the database. In between, as large a
 share goes to looks that begin a little before the frontier, where most late jobs are
 (docs/adr/0016).
 """
@@ -26,10 +26,10 @@ SLACK_S = 2.0
 NARROW_S = 0.2
 """How much later nearly every job does: a commit."""
 
-CHEAP_S, CHEAP_JOB_S = 0.002, 0.00005
+CHEAP_S, CHEAP_JOB_S = 0.003, 0.00005
 """A claim that looked at everything within this, and this for each job, found little in its way."""
 
-SHARE = 30
+SHARE = 60
 """A wide look is followed by as many times its duration of narrower ones."""
 
 _LONGEST_S = 30.0
