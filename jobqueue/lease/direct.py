@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 
 from jobqueue.domain.lease import Lease, LeasedJob
-from jobqueue.domain.outcome import Charge, Released, Settlement, decide
+from jobqueue.domain.outcome import Charge, Completed, Released, Settlement, decide
 from jobqueue.domain.worker import WorkerFacts
 from jobqueue.lease.claimer import Claimer
 from jobqueue.lease.duties import CLAIM_FLIGHT_S
@@ -21,8 +21,8 @@ from jobqueue.lease.keeper import Keeper
 from jobqueue.lease.probes import ProbePlan
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.lease.settler import Ending
-from jobqueue.lease.tally import tell_claimed, tell_settled, tell_started
-from jobqueue.store.leases import LeaseAnswer, settle_leases, start_leases
+from jobqueue.lease.tally import tell_claimed, tell_done, tell_settled, tell_started
+from jobqueue.store.leases import LeaseAnswer, complete_leases, settle_leases, start_leases
 from jobqueue.store.pool import Connection
 from jobqueue.store.wakeups import Listener
 from jobqueue.store.workers import deregister_worker
@@ -150,7 +150,25 @@ class DirectLeases(Holder):
 
     # Settles.
 
-    async def _flush(self, batch: Sequence[Ending]) -> frozenset[Lease]:
+    async def _flush(self, batch: Sequence[Ending]) -> AbstractSet[Lease]:
+        done = [e for e in batch if isinstance(e.outcome, Completed)]
+        settled = await self._complete(done) if done else frozenset[Lease]()
+        if len(done) == len(batch):
+            return settled
+        others = [e for e in batch if not isinstance(e.outcome, Completed)]
+        return settled | await self._settle(others)
+
+    async def _complete(self, batch: Sequence[Ending]) -> AbstractSet[Lease]:
+        """Write the common end, with nothing of what only the others need."""
+        done = {e.job.lease: e.outcome for e in batch if isinstance(e.outcome, Completed)}
+        settled = await self._hot.run(
+            lambda c: complete_leases(c, worker=self._worker, done=done)
+        )
+        # What an earlier try did is heard of here for the first time, as below.
+        tell_done([e.job.queue for e in batch if e.job.lease in settled])
+        return settled
+
+    async def _settle(self, batch: Sequence[Ending]) -> AbstractSet[Lease]:
         settlements = [_decided(ending) for ending in batch]
         answers = await self._hot.run(
             lambda c: settle_leases(c, worker=self._worker, settlements=settlements)

@@ -96,10 +96,8 @@ class Frontier:
         known = dict(self._begins)
         self._begins.update(dict.fromkeys(emptied, begun_at))
         # The statement ran later than we sent it, so these times are too early, never too late.
-        newest: dict[_Place, float] = {}
-        for job in jobs:
-            place, ready_at = (job.queue, job.priority), begun_at - job.waited_s
-            newest[place] = max(ready_at, newest.get(place, ready_at))
+        # Those of one place come in the order of time.
+        newest = {(job.queue, job.priority): begun_at - job.waited_s for job in jobs}
         for place, ready_at in newest.items():
             self._begins[place] = max(ready_at, known.get(place, ready_at))
         return max((known.get(place, at) - at for place, at in newest.items()), default=0.0)

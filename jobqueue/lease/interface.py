@@ -34,9 +34,9 @@ class CommandReceived:
     command: WorkerCommand
 
 
-Answered = Callable[[bool, Exception | None], None]
-"""Hears on the event loop what came of a settlement: whether the lease was held to its end, and
-what the database said when it refused even that there was an outcome. Must not raise."""
+Answered = Callable[[LeasedJob, bool, Exception | None], None]
+"""Hears on the event loop what came of a job's settlement: whether the lease was held to its end,
+and what the database said when it refused even that there was an outcome. Must not raise."""
 
 News = LeaseGone | CancelRequested | CommandReceived
 

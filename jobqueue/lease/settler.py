@@ -7,6 +7,7 @@ at once, a busy one in batches as large as its database is slow.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Protocol
 
@@ -37,7 +38,7 @@ class Ending:
         return self.job.lease
 
 
-Flush = Callable[[Sequence[Ending]], Awaitable[frozenset[Lease]]]
+Flush = Callable[[Sequence[Ending]], Awaitable[AbstractSet[Lease]]]
 """Writes outcomes; returns the leases of those that took effect, now or by an earlier try whose
 answer was lost. The others had lost their lease. Refuses all of them or none."""
 
@@ -61,7 +62,8 @@ class Settler:
         self._flush = flush
         self._ended = ended
         self._patience_s = patience_s
-        self._answers: dict[Lease, list[Answered]] = {}
+        self._answers: dict[Lease, Answered] = {}
+        self._others: dict[Lease, list[Answered]] = {}
         self._gathered: list[Ending] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -74,20 +76,19 @@ class Settler:
 
         A second outcome for a lease whose first is still on its way gets the first one's answer.
         """
-        waiting = self._answers.setdefault(ending.job.lease, [])
-        waiting.append(answered)
-        if len(waiting) == 1:
-            self._gathered.append(ending)
-            self._ensure_flushing()
+        lease = ending.job.lease
+        if lease in self._answers:
+            self._others.setdefault(lease, []).append(answered)
+            return
+        self._answers[lease] = answered
+        self._gathered.append(ending)
+        if self._task is None:
+            self._task = start_detached(self._flush_gathered(), "settle")
 
     async def drain(self) -> None:
         """Wait until every gathered outcome has its answer."""
         while self._task is not None:
             await asyncio.shield(self._task)
-
-    def _ensure_flushing(self) -> None:
-        if self._task is None:
-            self._task = start_detached(self._flush_gathered(), "settle")
 
     async def _flush_gathered(self) -> None:
         # The task begins after all that ends in this turn of the loop.
@@ -103,7 +104,7 @@ class Settler:
         try:
             settled = await self._persist(batch)
         except TRANSIENT:
-            settled = frozenset()
+            settled = frozenset[Lease]()
         except JobQueueError as error:
             await self._split(batch, error)
             return
@@ -112,7 +113,7 @@ class Settler:
             return
         self._conclude(batch, settled)
 
-    async def _persist(self, batch: Sequence[Ending]) -> frozenset[Lease]:
+    async def _persist(self, batch: Sequence[Ending]) -> AbstractSet[Lease]:
         """Flush, and flush again over transient errors until patience ends."""
         for pause in _pauses(self._patience_s):
             try:
@@ -143,19 +144,20 @@ class Settler:
         self._conclude([ending], settled)
 
     def _fail(self, batch: Sequence[Ending], error: Exception) -> None:
-        self._answer([ending.lease for ending in batch], error, settled=False)
+        self._answer([ending.job for ending in batch], error, settled=False)
 
-    def _conclude(self, batch: Sequence[Ending], settled: frozenset[Lease]) -> None:
-        leases = [ending.job.lease for ending in batch]
-        self._answer([k for k in leases if k in settled], None, settled=True)
-        self._answer([k for k in leases if k not in settled], None, settled=False)
+    def _conclude(self, batch: Sequence[Ending], settled: AbstractSet[Lease]) -> None:
+        jobs = [ending.job for ending in batch]
+        self._answer([job for job in jobs if job.lease in settled], None, settled=True)
+        self._answer([job for job in jobs if job.lease not in settled], None, settled=False)
 
-    def _answer(self, leases: Sequence[Lease], error: Exception | None, *, settled: bool) -> None:
-        if leases:
-            self._ended(leases, settled=settled)
-        for lease in leases:
-            for answered in self._answers.pop(lease):
-                answered(settled, error)
+    def _answer(self, jobs: Sequence[LeasedJob], error: Exception | None, *, settled: bool) -> None:
+        if jobs:
+            self._ended([job.lease for job in jobs], settled=settled)
+        for job in jobs:
+            self._answers.pop(job.lease)(job, settled, error)
+            for answered in self._others.pop(job.lease, ()):
+                answered(job, settled, error)
 
 
 def _substitute(ending: Ending, error: JobQueueError) -> Ending:

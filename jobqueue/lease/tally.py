@@ -49,6 +49,11 @@ def tell_started(answers: Sequence[LeaseAnswer], *, unclear: bool) -> None:
     tell_moved(expired, JobStatus.DEAD_LETTERED, Reason.TTL_EXPIRED)
 
 
+def tell_done(queues: Iterable[str]) -> None:
+    """Say that a job of each of these was completed."""
+    tell_moved(Counter(queues), JobStatus.DONE, Reason.COMPLETED)
+
+
 def tell_settled(answers: Sequence[LeaseAnswer], asked: Asked, *, unclear: bool) -> None:
     """Say what a settle did. ``unclear``: what an earlier try did was not said yet.
 

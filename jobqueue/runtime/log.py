@@ -99,7 +99,8 @@ class LogContext:
 
     def __enter__(self) -> None:
         """Begin."""
-        self._token = _around.set({**_around.get(), **self._context})
+        outer = _around.get()
+        self._token = _around.set({**outer, **self._context} if outer else self._context)
 
     def __exit__(
         self,

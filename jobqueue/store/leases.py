@@ -1,12 +1,13 @@
 """Statements on leases, one function each. Only the lease room may import this."""
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
 from jobqueue.domain.job import Progress
 from jobqueue.domain.lease import Lease, LeasedJob, Renewal
-from jobqueue.domain.outcome import Charge, Fate, Settlement
+from jobqueue.domain.outcome import Charge, Completed, Fate, Settlement
 from jobqueue.domain.records import record
 from jobqueue.store import rows
 from jobqueue.store.pool import Db
@@ -173,13 +174,16 @@ async def settle_leases(
     commit: it then hears of its own success.
     """
     first = {s.lease: s for s in reversed(settlements)}
-    done = [s for s in first.values() if s.fate is Fate.DONE]
+    done = {
+        s.lease: Completed(s.result, s.result_truncated)
+        for s in first.values()
+        if s.fate is Fate.DONE
+    }
     others = [s for s in first.values() if s.fate is not Fate.DONE]
-    ended = await _complete(db, worker, done) if done else {}
+    ended = dict.fromkeys(await _complete(db, worker, done), False) if done else {}
     if others:
         ended |= await _settle(db, worker, others)
-    missing = [lease for lease in first if lease not in ended]
-    known = await _find_ended(db, missing) if missing else frozenset()
+    known = await _find_ended(db, first.keys() - ended.keys())
     return [
         LeaseAnswer(
             lease,
@@ -191,18 +195,24 @@ async def settle_leases(
     ]
 
 
+async def complete_leases(
+    db: Db, *, worker: int, done: Mapping[Lease, Completed]
+) -> AbstractSet[Lease]:
+    """End leases as DONE; return those that are: now, or by an earlier try. The others are lost.
+
+    The same as ``settle_leases`` for the common end, without what only the others need.
+    """
+    ended = await _complete(db, worker, done)
+    return ended | await _find_ended(db, done.keys() - ended)
+
+
 async def _complete(
-    db: Db, worker: int | None, settlements: Sequence[Settlement]
-) -> dict[Lease, bool]:
-    found = await db.fetch(
-        _COMPLETE,
-        [s.lease.job for s in settlements],
-        [s.lease.token for s in settlements],
-        [s.result for s in settlements],
-        [s.result_truncated for s in settlements],
-        worker,
-    )
-    return dict.fromkeys(map(_lease, found), False)
+    db: Db, worker: int | None, done: Mapping[Lease, Completed]
+) -> AbstractSet[Lease]:
+    jobs, tokens = zip(*done, strict=True)
+    results = [outcome.result for outcome in done.values()]
+    truncated = [outcome.truncated for outcome in done.values()]
+    return set(map(Lease._make, await db.fetch(_COMPLETE, jobs, tokens, results, truncated, worker)))
 
 
 async def _settle(
@@ -227,8 +237,10 @@ async def _settle(
     return {_lease(row): row["cancelled"] for row in found}
 
 
-async def _find_ended(db: Db, leases: Sequence[Lease]) -> frozenset[Lease]:
-    return frozenset(map(_lease, await db.fetch(_FIND_ENDED, *_pairs(leases))))
+async def _find_ended(db: Db, leases: AbstractSet[Lease]) -> AbstractSet[Lease]:
+    if not leases:
+        return frozenset()
+    return frozenset(map(_lease, await db.fetch(_FIND_ENDED, *_pairs(list(leases)))))
 
 
 async def list_leases(db: Db, *, worker: int, older_than_s: float) -> list[HeldLease]:

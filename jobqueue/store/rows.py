@@ -41,7 +41,10 @@ def leased_job(row: Row) -> LeasedJob:
         timeout_s,
         labels,
         trace_context,
-        *counters,
+        retries,
+        crashes,
+        handbacks,
+        unhandled,
         base_delay_s,
         max_delay_s,
         multiplier,
@@ -58,9 +61,11 @@ def leased_job(row: Row) -> LeasedJob:
         running,
         max_retries,
         timeout_s,
-        text_map(labels),
-        text_map(trace_context),
-        Counters(*counters) if any(counters) else _NO_COST,
+        text_map(labels) if labels else {},
+        text_map(trace_context) if trace_context else {},
+        Counters(retries, crashes, handbacks, unhandled)
+        if retries or crashes or handbacks or unhandled
+        else _NO_COST,
         _policy(base_delay_s, max_delay_s, multiplier),
         waited_s,
     )

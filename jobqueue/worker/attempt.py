@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
 from enum import Enum, auto
+from typing import Protocol
 
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.worker.around import Trail
@@ -21,42 +21,57 @@ class Stop(Enum):
     LOST = auto()  # somebody else may run the job already: nothing to report
 
 
-def _own_task() -> asyncio.Task[None]:
-    task = asyncio.current_task()
-    assert task is not None, "an attempt is made in the task that runs it"
-    return task
+class Watching(Protocol):
+    """Who hears of the turns of an attempt."""
+
+    kill_grace_s: float
+
+    def begun(self, attempt: "Attempt") -> None:
+        """The handler has started, and may take ``timeout_s`` seconds."""
+
+    def stopped(self, attempt: "Attempt") -> None:
+        """Somebody wants it to end, for the first time."""
 
 
 class Attempt:
-    """A job on its way through one handler. Belongs to the event loop.
+    """A job on its way through one handler, in ``task``. Belongs to the event loop.
 
-    Made in the task that runs it. ``timeout_s`` counts from ``begin``, which the runner calls when
-    the handler really starts; ``on_begin`` then hears it. ``on_stop`` hears of the first request
-    for an end; the handler then has ``kill_grace_s`` to end by itself. ``trail`` is how it is
-    followed.
+    ``timeout_s`` counts from ``begin``, which the runner calls when the handler really starts.
+    Once it is asked to end, the handler has ``kill_grace_s`` seconds to do so by itself. ``trail``
+    is how it is followed.
+
+    Made for every job, so what only those need that are stopped is made when they are.
     """
+
+    __slots__ = (
+        "_alarm",
+        "_deadline",
+        "_end",
+        "_watching",
+        "given_up",
+        "job",
+        "reason",
+        "task",
+        "timeout_s",
+        "trail",
+    )
 
     def __init__(
         self,
         job: LeasedJob,
-        *,
+        task: asyncio.Task[None],
         timeout_s: float | None,
-        kill_grace_s: float,
         trail: Trail,
-        on_begin: Callable[["Attempt"], None],
-        on_stop: Callable[["Attempt"], None],
+        watching: Watching,
     ) -> None:
         self.job = job
         self.trail = trail
-        self.task = _own_task()
+        self.task = task
         self.timeout_s = timeout_s
         self.reason: Stop | None = None
-        self._kill_grace_s = kill_grace_s
-        self._on_begin = on_begin
         self.given_up = False
-        self._on_stop = on_stop
-        self._over = asyncio.Event()
-        self._hurried = asyncio.Event()
+        self._watching = watching
+        self._end: _End | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._deadline: float | None = None
 
@@ -67,7 +82,7 @@ class Attempt:
         self._deadline = time.monotonic() + self.timeout_s
         loop = asyncio.get_running_loop()
         self._alarm = loop.call_later(self.timeout_s, self.stop, Stop.TIMED_OUT)
-        self._on_begin(self)
+        self._watching.begun(self)
 
     def stop(self, reason: Stop) -> None:
         """Ask for an end. The first reason stays, except that a lost lease voids any other."""
@@ -75,12 +90,10 @@ class Attempt:
         if first or reason is Stop.LOST:
             self.reason = reason
         if first:
-            self._on_stop(self)
+            self._watching.stopped(self)
 
     async def forget_cancellation(self) -> None:
         """What cancelled the handler is done with: this task goes on."""
-        if not self.task.cancelling():
-            return
         # One that the handler met at no wait would stay with the task, for the next job's.
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
@@ -89,21 +102,23 @@ class Attempt:
 
     def hurry(self) -> None:
         """Have no patience any more: what does not end at once is killed."""
-        self._hurried.set()
+        self._ending().hurried.set()
 
     async def patience(self) -> None:
         """Wait as long as a stopped handler may take to end by itself."""
-        await any_set_within(self._kill_grace_s, self._hurried)
+        await any_set_within(self._watching.kill_grace_s, self._ending().hurried)
 
     async def dies(self, death_limit_s: float) -> bool:
         """Return whether a stopped attempt is over in time, counting from the end of patience."""
-        await any_set_within(self._kill_grace_s, self._over, self._hurried)
-        await any_set_within(death_limit_s, self._over)
-        return self._over.is_set()
+        end = self._ending()
+        await any_set_within(self._watching.kill_grace_s, end.over, end.hurried)
+        await any_set_within(death_limit_s, end.over)
+        return end.over.is_set()
 
     def close(self) -> None:
         """The attempt is over: no alarm any more."""
-        self._over.set()
+        if self._end is not None:
+            self._end.over.set()
         if self._alarm is not None:
             self._alarm.cancel()
 
@@ -112,16 +127,29 @@ class Attempt:
         """What a handler in this process sees."""
         job = self.job
         return Context(
-            job_id=job.job_id,
-            queue=job.queue,
-            type=job.type,
-            payload=job.payload,
-            attempt=job.attempt,
-            deadline=self._deadline,
-            labels=job.labels,
-            _stopping=self._is_stopping,
+            job.job_id,
+            job.queue,
+            job.type,
+            job.payload,
+            job.attempt,
+            self._deadline,
+            job.labels,
+            self._is_stopping,
         )
+
+    def _ending(self) -> "_End":
+        if self._end is None:
+            self._end = _End()
+        return self._end
 
     def _is_stopping(self) -> bool:
         """May be asked from any thread."""
         return self.reason is not None
+
+
+class _End:
+    """How the end of a stopped attempt comes about."""
+
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+        self.hurried = asyncio.Event()

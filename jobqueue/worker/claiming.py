@@ -195,11 +195,11 @@ class Claiming(Service):
         self.idle.clear()
         self._executor.settle(job, Released(why), self._freed)
 
-    async def _execute(self, job: LeasedJob) -> None:
+    async def _execute(self, job: LeasedJob, task: asyncio.Task[None]) -> None:
         if self._saturated and not self._lanes:
             self.wake()  # the last of those to begin: whatever they do, the claim need not wait
         try:
-            await self._executor.execute(job, self._freed)
+            await self._executor.execute(job, self._freed, task)
         except Exception as error:  # noqa: BLE001 - a fault of ours costs this job, not those behind it
             ATTEMPT_BROKE.emit(AttemptBroke(job, error))
             self._freed(job)

@@ -10,18 +10,19 @@ from jobqueue.domain.limits import Limits, safe_text
 from jobqueue.domain.outcome import Completed, Failed, Outcome, Postponed, Refused
 from jobqueue.worker.verdicts import Done, Fail, RetryLater
 
+_NOTHING = Completed()
 _FRAMES = 20
 """The innermost frames of a stack trace that are worth storing."""
 
 
 def outcome_of(value: object, limits: Limits) -> Outcome:
     """Return the outcome of a handler that returned ``value``."""
-    if isinstance(value, RetryLater | Fail):
+    if value is None:
+        return _NOTHING
+    if isinstance(value, (RetryLater, Fail)):
         return outcome_of_error(value, limits)
     if isinstance(value, Done):
         return outcome_of(value.result, limits)
-    if value is None:
-        return Completed()
     try:
         raw = _encoded(value)
     except BaseException as error:  # noqa: BLE001 - the value's own code runs here; it may raise anything

@@ -15,9 +15,9 @@ from jobqueue.domain.limits import Limits
 from jobqueue.domain.outcome import Cancelled, Failed, Outcome, Released, Unhandled
 from jobqueue.domain.state import Reason
 from jobqueue.errors import JobQueueError
-from jobqueue.lease.interface import Leases
+from jobqueue.lease.interface import Answered, Leases
 from jobqueue.runtime.log import LogContext
-from jobqueue.worker.around import Around, Trail, Unfollowed
+from jobqueue.worker.around import Around, Unfollowed
 from jobqueue.worker.attempt import Attempt, Stop
 from jobqueue.worker.endings import describe, outcome_of_error
 from jobqueue.worker.registry import Handler, Registry
@@ -72,28 +72,34 @@ class Executor:
         self._registry = registry
         self._runners = runners
         self._rules = rules
+        self.kill_grace_s = rules.kill_grace_s
         self._on_unfit = on_unfit
         self._attempts: dict[Lease, Attempt] = {}
         self._endings: set[asyncio.Task[None]] = set()
         self._stuck: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._answerings: dict[Freed, Answered] = {}
 
     @property
     def running(self) -> int:
         """How many attempts are under way."""
         return len(self._attempts)
 
-    async def execute(self, job: LeasedJob, freed: Freed) -> None:
+    async def execute(
+        self, job: LeasedJob, freed: Freed, task: asyncio.Task[None] | None = None
+    ) -> None:
         """Run a RUNNING job and hand its outcome on; ``freed`` hears when its slot is free again.
 
-        Returns when the handler is over.
+        Returns when the handler is over. ``task`` is the one in which this is called, where the
+        caller knows it.
         """
         handler = self._registry.resolve(job.queue, job.type)
         if handler is None:
             self.settle(job, Unhandled(_no_handler(job)), freed)
             return
         with LogContext(job_id=job.job_id, queue=job.queue), self._around(job) as trail:
-            outcome = await self._attempt(job, handler, trail)
+            limit_s = job.timeout_s or handler.timeout_s or self._rules.default_timeout_s
+            outcome = await self._attempt(Attempt(job, task or _own_task(), limit_s, trail, self), handler)
             if outcome is None:
                 freed(job)
             else:
@@ -101,7 +107,7 @@ class Executor:
 
     def settle(self, job: LeasedJob, outcome: Outcome, freed: Freed) -> None:
         """Have the end of a lease written; an outcome that cannot be is dropped."""
-        self._leases.settle(job, outcome, partial(_settled, job, freed))
+        self._leases.settle(job, outcome, self._answering(freed))
 
     def stop(self, lease: Lease, reason: Stop) -> None:
         """Ask the handler of this lease to end; nothing happens when none runs."""
@@ -119,29 +125,31 @@ class Executor:
         """Nothing more is settled: the worker is over, and attempts that still run die with it."""
         self._closed = True
 
-    async def _attempt(self, job: LeasedJob, handler: Handler, trail: Trail) -> Outcome | None:
-        attempt = self._start(job, handler, trail)
+    def begun(self, attempt: Attempt) -> None:
+        """Have the lease renewed for no longer than the attempt may take."""
+        if attempt.timeout_s is not None:
+            limit_s = attempt.timeout_s + self._rules.kill_grace_s + DEATH_LIMIT_S
+            self._leases.set_deadline(attempt.job.lease, limit_s)
+
+    def stopped(self, attempt: Attempt) -> None:
+        """Cancel the handler, and see to it that what it ran is dead in time."""
+        attempt.task.cancel()
+        ending = asyncio.create_task(self._see_to_its_end(attempt))
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
+
+    async def _attempt(self, attempt: Attempt, handler: Handler) -> Outcome | None:
+        lease = attempt.job.lease
+        self._attempts[lease] = attempt
         outcome: Outcome | None = None
         try:
             outcome = await self._run(handler, attempt)
         finally:
             attempt.close()
             if not attempt.given_up:
-                del self._attempts[job.lease]
-                trail.ended(outcome)
+                del self._attempts[lease]
+                attempt.trail.ended(outcome)
         return outcome
-
-    def _start(self, job: LeasedJob, handler: Handler, trail: Trail) -> Attempt:
-        attempt = Attempt(
-            job,
-            timeout_s=job.timeout_s or handler.timeout_s or self._rules.default_timeout_s,
-            kill_grace_s=self._rules.kill_grace_s,
-            trail=trail,
-            on_begin=self._begun,
-            on_stop=self._stopped,
-        )
-        self._attempts[job.lease] = attempt
-        return attempt
 
     async def _run(self, handler: Handler, attempt: Attempt) -> Outcome | None:
         """Return how the attempt ended; None when there is nothing to report."""
@@ -172,19 +180,14 @@ class Executor:
         except Exception as error:  # noqa: BLE001 - whatever a runner raises is the job's outcome
             return outcome_of_error(error, self._rules.limits)
         finally:
-            await attempt.forget_cancellation()
+            if attempt.task.cancelling():
+                await attempt.forget_cancellation()
 
-    def _begun(self, attempt: Attempt) -> None:
-        if attempt.timeout_s is not None:
-            limit_s = attempt.timeout_s + self._rules.kill_grace_s + DEATH_LIMIT_S
-            self._leases.set_deadline(attempt.job.lease, limit_s)
-
-    def _stopped(self, attempt: Attempt) -> None:
-        """Cancel the handler, and see to it that what it ran is dead in time."""
-        attempt.task.cancel()
-        ending = asyncio.create_task(self._see_to_its_end(attempt))
-        self._endings.add(ending)
-        ending.add_done_callback(self._endings.discard)
+    def _answering(self, freed: Freed) -> Answered:
+        """Return what hears of settlements for ``freed``: one and the same for all its jobs."""
+        if freed not in self._answerings:
+            self._answerings[freed] = partial(_settled, freed)
+        return self._answerings[freed]
 
     async def _see_to_its_end(self, attempt: Attempt) -> None:
         if not await attempt.dies(DEATH_LIMIT_S):
@@ -200,7 +203,13 @@ class Executor:
         self._on_unfit(attempt.job)
 
 
-def _settled(job: LeasedJob, freed: Freed, held: bool, error: Exception | None) -> None:  # noqa: FBT001 - as ``Answered``
+def _own_task() -> asyncio.Task[None]:
+    task = asyncio.current_task()
+    assert task is not None, "an attempt is made in the task that runs it"
+    return task
+
+
+def _settled(freed: Freed, job: LeasedJob, held: bool, error: Exception | None) -> None:  # noqa: FBT001 - as ``Answered``
     if isinstance(error, JobQueueError):
         OUTCOME_DROPPED.emit(OutcomeDropped(job, describe(error)))
     elif error is not None:

@@ -22,11 +22,14 @@ _WIDER = 2
 """Behind a job that waits so many lanes open: those of a thousand jobs that wait are open after
 ten turns of the loop."""
 
-Run = Callable[[LeasedJob], Coroutine[Any, Any, None]]
+Run = Callable[[LeasedJob, asyncio.Task[None]], Coroutine[Any, Any, None]]
 
 
 class Lanes:
-    """Runs each job by ``run``, which raises nothing, in the order in which they came."""
+    """Runs each job by ``run``, in the order in which they came.
+
+    ``run`` is told the task in which it is called, and raises nothing.
+    """
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -70,7 +73,7 @@ class Lanes:
         watch = asyncio.get_running_loop().call_soon(self._passed_by, lane)
         try:
             while self._queued:
-                await self._run(self._queued.popleft())
+                await self._run(self._queued.popleft(), lane.task)
                 if lane.is_spent():
                     break
         finally:  # whatever came of it: those behind must run
@@ -91,7 +94,7 @@ class _Lane:
         self.waited = False
         task = asyncio.current_task()
         assert task is not None, "a lane is a task"
-        self._task = task
+        self.task: asyncio.Task[None] = task
         self._context = contextvars.copy_context()
         self._until = time.monotonic() + SLICE_S
 
@@ -100,7 +103,7 @@ class _Lane:
         return (
             self.waited
             or time.monotonic() >= self._until
-            or self._task.cancelling() > 0
+            or self.task.cancelling() > 0
             or self._left_something()
         )
 

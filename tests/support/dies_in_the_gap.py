@@ -26,17 +26,22 @@ class Gap(Guard):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Unwatched:
+    """Nobody watches the attempt."""
+
+    kill_grace_s = 1.0
+
+    def begun(self, _attempt: Attempt) -> None: ...
+
+    def stopped(self, _attempt: Attempt) -> None: ...
+
+
 async def main() -> None:
     """Run the program."""
     job = leased()
-    attempt = Attempt(
-        job,
-        timeout_s=None,
-        kill_grace_s=1.0,
-        trail=Unfollowed(job),
-        on_begin=lambda _: None,
-        on_stop=lambda _: None,
-    )
+    task = asyncio.current_task()
+    assert task is not None
+    attempt = Attempt(job, task, None, Unfollowed(job), Unwatched())
     await run_program(["touch", sys.argv[1]], None, attempt, Limits(), Gap())
 
 

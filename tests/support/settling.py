@@ -25,7 +25,7 @@ def answer_to_come() -> tuple[asyncio.Future[bool], Answered]:
     """Return a future and what sets it."""
     answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-    def answered(held: bool, error: Exception | None) -> None:  # noqa: FBT001 - as Answered
+    def answered(_job: LeasedJob, held: bool, error: Exception | None) -> None:  # noqa: FBT001 - as Answered
         if answer.done():
             return
         if error is not None:

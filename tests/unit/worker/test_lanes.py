@@ -27,7 +27,8 @@ class Recorder:
         self.marks: list[str] = []
         self.order: list[LeasedJob] = []
 
-    async def run(self, job: LeasedJob) -> None:
+    async def run(self, job: LeasedJob, task: asyncio.Task[None]) -> None:
+        assert task is asyncio.current_task()
         self.order.append(job)
         self.tasks.append(asyncio.current_task())
         self.marks.append(MARK.get())
