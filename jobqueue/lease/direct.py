@@ -150,6 +150,10 @@ class DirectLeases(Holder):
 
     # Settles.
 
+    def _ending(self, batch: Sequence[Ending]) -> None:
+        # Claims take their turn on the same connection behind it.
+        self._on_ending([ending.job for ending in batch])
+
     async def _flush(self, batch: Sequence[Ending]) -> AbstractSet[Lease]:
         done = [e for e in batch if isinstance(e.outcome, Completed)]
         settled = await self._complete(done) if done else frozenset[Lease]()
@@ -161,9 +165,7 @@ class DirectLeases(Holder):
     async def _complete(self, batch: Sequence[Ending]) -> AbstractSet[Lease]:
         """Write the common end, with nothing of what only the others need."""
         done = {e.job.lease: e.outcome for e in batch if isinstance(e.outcome, Completed)}
-        settled = await self._hot.run(
-            lambda c: complete_leases(c, worker=self._worker, done=done)
-        )
+        settled = await self._hot.run(lambda c: complete_leases(c, worker=self._worker, done=done))
         # What an earlier try did is heard of here for the first time, as below.
         tell_done([e.job.queue for e in batch if e.job.lease in settled])
         return settled

@@ -1,8 +1,8 @@
 """One connection that is always there, or being replaced.
 
-Claims, starts and settles of a worker share it, one at a time. Two connections would not make a
-worker faster (its statements are batches, and PostgreSQL spends the time), and each more would
-be one the database holds open for every worker process.
+Claims, starts and settles of a worker share it, one at a time, in the order in which they came: a
+claim that waits behind a settle finds what that has written. Each connection more would be one
+that the database holds open for every worker process.
 """
 
 import asyncio
@@ -68,10 +68,14 @@ class HotConnection:
                 connection = await self._connected()
                 try:
                     async with asyncio.timeout(self._timeout_s):
-                        return await work(connection)
+                        answer = await work(connection)
                 except BaseException as error:
                     self._doubt(connection, error)
                     raise
+        # Whoever waits for the connection sends its statement before this answer is gone through:
+        # the database works while we do.
+        await asyncio.sleep(0)
+        return answer
 
     async def close(self) -> None:
         """Cut the connection; a later ``run`` opens a new one."""

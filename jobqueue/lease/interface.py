@@ -83,6 +83,12 @@ class Leases(Protocol):
         lease is renewed until the answer, and not after it.
         """
 
+    def on_ending(self, callback: Callable[[Sequence[LeasedJob]], None]) -> None:
+        """Call ``callback`` with jobs whose outcomes are written before whatever is claimed next.
+
+        Only where that can be said: else it is never called, and the answers have to be waited for.
+        """
+
     def set_deadline(self, lease: Lease, seconds: float) -> None:
         """Renew this lease for ``seconds`` from now at most."""
 

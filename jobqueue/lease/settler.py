@@ -58,8 +58,17 @@ class Settler:
     meanwhile is held any more.
     """
 
-    def __init__(self, flush: Flush, ended: Ended, *, patience_s: float) -> None:
+    def __init__(
+        self,
+        flush: Flush,
+        ended: Ended,
+        ending: Callable[[Sequence[Ending]], None],
+        *,
+        patience_s: float,
+    ) -> None:
+        """``ending`` hears of each batch when its first flush is about to begin."""
         self._flush = flush
+        self._ending = ending
         self._ended = ended
         self._patience_s = patience_s
         self._answers: dict[Lease, Answered] = {}
@@ -96,6 +105,7 @@ class Settler:
             while self._gathered:
                 batch = self._gathered[:MAX_BATCH]
                 del self._gathered[:MAX_BATCH]
+                self._ending(batch)
                 await self._settle_batch(batch)
         finally:
             self._task = None
@@ -148,8 +158,10 @@ class Settler:
 
     def _conclude(self, batch: Sequence[Ending], settled: AbstractSet[Lease]) -> None:
         jobs = [ending.job for ending in batch]
-        self._answer([job for job in jobs if job.lease in settled], None, settled=True)
-        self._answer([job for job in jobs if job.lease not in settled], None, settled=False)
+        lost = [job for job in jobs if job.lease not in settled]
+        held = [job for job in jobs if job.lease in settled] if lost else jobs
+        self._answer(held, None, settled=True)
+        self._answer(lost, None, settled=False)
 
     def _answer(self, jobs: Sequence[LeasedJob], error: Exception | None, *, settled: bool) -> None:
         if jobs:

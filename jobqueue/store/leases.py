@@ -212,7 +212,9 @@ async def _complete(
     jobs, tokens = zip(*done, strict=True)
     results = [outcome.result for outcome in done.values()]
     truncated = [outcome.truncated for outcome in done.values()]
-    return set(map(Lease._make, await db.fetch(_COMPLETE, jobs, tokens, results, truncated, worker)))
+    return set(
+        map(Lease._make, await db.fetch(_COMPLETE, jobs, tokens, results, truncated, worker))
+    )
 
 
 async def _settle(

@@ -18,6 +18,7 @@ from jobqueue.lease.direct import DirectLeases
 from jobqueue.lease.interface import Leases
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.remote.leases import RemoteLeases
+from jobqueue.runtime.collector import calm_collector
 from jobqueue.runtime.log import get_logger, name_process
 from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
 from jobqueue.runtime.structlogs import adopt_structlog
@@ -155,6 +156,7 @@ async def _work(
     async with worker_traces(settings, asked.hurry) as traces:
         worker = build_worker(settings, choice, registry, traces)
         metrics.watch(worker.worker_id, lambda: worker.running)
+        calm_collector()
         return await worker.run(asked)
 
 

@@ -18,6 +18,10 @@ from jobqueue.worker.signals import ATTEMPT_BROKE, AttemptBroke
 FIRST_IDLE_S, LAST_IDLE_S = 0.05, 2.5
 """An empty-handed worker asks again after 50 ms, doubling to 2.5 s: less than 1 query/s."""
 
+HALVED_FROM = 200
+"""With so many slots half of the jobs are claimed and settled while the other half runs. Smaller
+halves cost the database more than they gain."""
+
 CLAIM_LOOP = "claim"
 BUSY_TURN_S = 1.0
 _HINT_WAIT_S = 30.0
@@ -37,6 +41,11 @@ class Room:
     stall_limit_s: float = 300.0
 
     @property
+    def wave(self) -> int:
+        """How many jobs a claim brings at most."""
+        return self.concurrency // 2 if self.concurrency >= HALVED_FROM else self.concurrency
+
+    @property
     def turn_s(self) -> float:
         """The wait of a loop that has no room, or must not claim."""
         return min(BUSY_TURN_S, self.stall_limit_s / 4)
@@ -50,8 +59,12 @@ class Room:
 class Claiming(Service):
     """Fills free slots with RUNNING jobs and the prefetch with ASSIGNED ones.
 
-    A slot is free again only when the settlement of its job was answered. ``idle`` is set while
-    no job is held. Transient errors are the Service's business: it backs off and tries for ever.
+    A slot is free again when the outcome of its job is written before the next claim, so that the
+    database never sees more leases of this worker than it has room for. Where that cannot be said,
+    it is free when the settlement was answered. Of those that are not answered yet, there are never
+    more than slots. ``idle`` is set while no job is held.
+
+    Transient errors are the Service's business: it backs off and tries for ever.
     """
 
     def __init__(self, leases: Leases, executor: Executor, registry: Registry, room: Room) -> None:
@@ -67,6 +80,8 @@ class Claiming(Service):
         self._saturated = False
         self._idle_s = FIRST_IDLE_S
         self._busy: dict[Lease, LeasedJob] = {}
+        self._ending: dict[Lease, LeasedJob] = {}
+        leases.on_ending(self._end)
         self._lanes = Lanes(self._execute)
         self._waiting: deque[tuple[float, LeasedJob]] = deque()
 
@@ -124,11 +139,14 @@ class Claiming(Service):
         if self._more_come_free():
             self._saturated = True
             return None
-        full = await self._fill(self._free(), running=True)
+        full = await self._fill(min(self._free(), self._room.wave), running=True)
         if full:
             full = await self._fill(self._room.prefetch - len(self._waiting), running=False)
         self._saturated = full
-        return None if full else self._next_idle()
+        if not full:
+            return self._next_idle()
+        # While it was under way, as many may have come free as it brought.
+        return 0.0 if self._free() > 0 and not self._more_come_free() else None
 
     async def _fill(self, n: int, *, running: bool) -> bool:
         """Claim up to ``n`` jobs; return whether there were as many."""
@@ -146,7 +164,9 @@ class Claiming(Service):
         return seconds
 
     def _free(self) -> int:
-        return self._room.concurrency - len(self._busy)
+        """Return how many slots are free; none while too many outcomes are not answered."""
+        slots = self._room.concurrency
+        return min(slots, 2 * slots - len(self._ending)) - len(self._busy)
 
     def _more_come_free(self) -> bool:
         """Tell whether more slots may be about to come free than are free.
@@ -207,8 +227,16 @@ class Claiming(Service):
             self._freed(job)
             raise
 
+    def _end(self, jobs: Sequence[LeasedJob]) -> None:
+        """Their slots are free, for claims from now on."""
+        for job in jobs:
+            if self._busy.pop(job.lease, None):
+                self._ending[job.lease] = job
+        if self._saturated or self._waiting:
+            self.wake()
+
     def _freed(self, job: LeasedJob) -> None:
-        if self._busy.pop(job.lease, None) is None:
+        if self._ending.pop(job.lease, None) is None and self._busy.pop(job.lease, None) is None:
             return
         if not self._busy:
             self._update_idle()
@@ -216,7 +244,7 @@ class Claiming(Service):
             self.wake()
 
     def _update_idle(self) -> None:
-        if not self._busy and not self._waiting:
+        if not self._busy and not self._ending and not self._waiting:
             self.idle.set()
         else:
             self.idle.clear()

@@ -99,7 +99,9 @@ class Executor:
             return
         with LogContext(job_id=job.job_id, queue=job.queue), self._around(job) as trail:
             limit_s = job.timeout_s or handler.timeout_s or self._rules.default_timeout_s
-            outcome = await self._attempt(Attempt(job, task or _own_task(), limit_s, trail, self), handler)
+            outcome = await self._attempt(
+                Attempt(job, task or _own_task(), limit_s, trail, self), handler
+            )
             if outcome is None:
                 freed(job)
             else:

@@ -14,6 +14,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from jobqueue.v1 import admin_service_pb2 as admin_pb
 from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as jobs_pb
+from jobqueue.worker.claiming import HALVED_FROM
 from tests.support.facade import Facade, serving
 from tests.support.programs import WorkerProgram
 from tests.support.waiting import eventually
@@ -34,6 +35,15 @@ CONNECTIONS = """
     WHERE datname = current_database()
       AND application_name IN ('jq-worker', 'jq-keeper', 'jq-listener')
 """
+
+ALL_DONE = "SELECT count(*) = $1 FROM jobqueue.finished"
+MOST_HELD = """
+    SELECT max(held) FROM (
+        SELECT sum(CASE reason WHEN 'CLAIMED' THEN 1 WHEN 'COMPLETED' THEN -1 ELSE 0 END)
+                   OVER (ORDER BY eid) AS held
+        FROM jobqueue.job_events) e
+"""
+"""In the order in which one worker's statements wrote their events, on one connection."""
 
 
 @pytest_asyncio.fixture
@@ -113,6 +123,22 @@ async def test_a_worker_holds_at_most_three_connections(
     for job_id in ids:
         await becomes(server, job_id, "DONE")
     assert await conn.fetchval(CONNECTIONS) == 3
+
+
+@pytest.mark.parametrize("slots", [8, HALVED_FROM])
+async def test_the_database_never_sees_more_leases_of_a_worker_than_it_has_slots(
+    server: Facade, start: Start, conn: asyncpg.Connection, slots: int
+) -> None:
+    await asyncio.gather(
+        *(server.submit(type="async-returns", payload=b"none") for _ in range(3 * HALVED_FROM))
+    )
+    await ready(start("--concurrency", str(slots)))
+
+    async def look() -> bool:
+        return bool(await conn.fetchval(ALL_DONE, 3 * HALVED_FROM))
+
+    await eventually(look, what="all are done")
+    assert slots / 2 <= await conn.fetchval(MOST_HELD) <= slots
 
 
 async def test_sigterm_lets_running_jobs_finish_gives_back_the_rest_and_exits_0(

@@ -24,6 +24,7 @@ class Flusher:
 
     def __init__(self, act: Callable[[Sequence[Ending]], None] = lambda _: None) -> None:
         self.batches: list[list[Ending]] = []
+        self.begun_with: list[list[Ending]] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.begun = asyncio.Event()
@@ -38,12 +39,16 @@ class Flusher:
         self.act(batch)
         return frozenset(s.lease for s in batch) - self.lost
 
+    def ending(self, batch: Sequence[Ending]) -> None:
+        assert len(self.batches) == len(self.begun_with), "heard before the flush"
+        self.begun_with.append(list(batch))
+
     def end(self, leases: Sequence[Lease], *, settled: bool) -> None:
         self.ended |= dict.fromkeys(leases, settled)
 
 
 def make(flusher: Flusher, patience_s: float = 5.0) -> Settler:
-    return Settler(flusher, flusher.end, patience_s=patience_s)
+    return Settler(flusher, flusher.end, flusher.ending, patience_s=patience_s)
 
 
 def recorded_all(settler: Settler, endings: Iterable[Ending]) -> list[asyncio.Future[bool]]:
@@ -71,6 +76,7 @@ async def test_while_one_flush_is_in_flight_the_next_gathers() -> None:
     flusher.gate.set()
     assert await asyncio.gather(first, *rest) == [True] * 11
     assert [len(batch) for batch in flusher.batches] == [1, 10]
+    assert flusher.begun_with == flusher.batches
 
 
 async def test_a_batch_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,6 +130,7 @@ async def test_a_transient_error_is_retried() -> None:
     flusher = Flusher(act)
     assert await recorded(make(flusher), done(1))
     assert len(flusher.batches) == 3
+    assert len(flusher.begun_with) == 1
 
 
 async def test_patience_ends_when_the_lease_cannot_be_held_any_more() -> None:

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.state import Reason
-from jobqueue.worker.claiming import LAST_IDLE_S, Claiming, Hints, Room
+from jobqueue.worker.claiming import HALVED_FROM, LAST_IDLE_S, Claiming, Hints, Room
 from jobqueue.worker.executor import Executor
 from tests.support.recording_leases import RecordingLeases, leased
 from tests.support.waiting import eventually
@@ -85,6 +85,40 @@ async def test_a_slot_is_taken_until_its_settlement_is_answered(
     await loop.held(0)
     await loop.claiming.turn()
     assert leases.claims == [(2, True), (2, True)]
+
+
+async def test_a_slot_is_free_once_its_outcome_is_written_before_the_next_claim(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    leases.settles_may_answer.clear()
+    jobs = [leased("async-returns", b"none") for _ in range(6)]
+    leases.queue = list(jobs)
+    loop = loop_of(Room(concurrency=2))
+    await loop.claiming.turn()
+    await loop.unsettled(2)
+    leases.end(jobs[:2])
+    await loop.claiming.turn()
+    assert leases.claims == [(2, True)] * 2
+    await loop.unsettled(4)
+    leases.end(jobs[2:4])
+    await loop.claiming.turn()
+    assert leases.claims == [(2, True)] * 2, "as many outcomes as slots are not answered"
+    assert not loop.claiming.idle.is_set()
+    leases.settles_may_answer.set()
+    await loop.settled(*jobs[:4])
+    await loop.claiming.turn()
+    await loop.settled(*jobs[4:])
+    await asyncio.wait_for(loop.claiming.idle.wait(), 20.0)
+
+
+async def test_a_wide_worker_claims_its_second_half_while_the_first_one_runs(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    leases.queue = [leased("async-returns", b"none") for _ in range(3 * HALVED_FROM)]
+    loop = loop_of(Room(concurrency=HALVED_FROM))
+    assert await loop.claiming.turn() == 0.0, "half of the slots are free"
+    assert await loop.claiming.turn() is None
+    assert leases.claims == [(HALVED_FROM // 2, True)] * 2
 
 
 async def test_a_claim_waits_while_more_slots_are_being_freed_than_are_free(
