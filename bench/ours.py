@@ -13,6 +13,7 @@ from jobqueue.domain.queue import QueuePolicy
 from jobqueue.runtime.version import version_line
 from jobqueue.store.migrate import migrate
 from jobqueue.store.queues import create_queue
+from jobqueue.worker.claiming import Room
 
 HANDLERS = "bench.programs.handlers"
 SUBMISSION, CLIENT, MESSAGES = "submission", "client", "messages"
@@ -41,6 +42,11 @@ class Ours:
     probes: Probes = _PROBES
     slow: bool = False
     volatile: tuple[str, ...] = ()
+
+    @property
+    def batch(self) -> int:
+        """How many jobs a statement carries."""
+        return Room(self.concurrency).wave
 
     @property
     def tuning(self) -> str:

@@ -29,7 +29,7 @@ class Drain(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """One cell per system and number of processes; ours also with larger batches."""
-        systems: list[System] = [Ours(), Ours(concurrency=500)]
+        systems: list[System] = [Ours(), Ours(concurrency=1000)]
         systems += [s for s in stage.systems.values() if s.name != Ours().name]
         return [
             Plan(
@@ -54,5 +54,5 @@ class Drain(Workload):
 
 
 def _variant(system: System, processes: int) -> str:
-    batch = f", batch {system.concurrency}" if isinstance(system, Ours) else ""
+    batch = f", batch {system.batch}" if isinstance(system, Ours) else ""
     return f"{processes} process{'es' * (processes > 1)}{batch}"

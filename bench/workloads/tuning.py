@@ -11,7 +11,7 @@ from bench.stage import Stage
 from bench.workloads.base import COSTS, FOREIGN, RATE, SCENE_S, Plan, Workload, watch_drain
 from bench.workloads.batch_submit import submitted
 
-CONCURRENCIES = (1, 10, 100, 500)
+CONCURRENCIES = (1, 10, 100, 500, 1000)
 BATCHES = (10, 100, 1000)
 
 
