@@ -63,12 +63,13 @@ class _Time:
 def records(group: EventGroup, limit_bytes: int) -> list[Record]:
     """Return the messages of events; a detail that makes one larger than the limit is cut."""
     own = job_pb2.JobEvent()  # what no other event has; filled anew for each
-    time, shared, made = _Time(own.timestamp), _shared(group.kind), []
+    serialize, time = own.SerializeToString, _Time(own.timestamp)
+    shared, made = _shared(group.kind), []
     for event_id, uuid, at, detail, traceparent in group.rows():
         own.event_id = event_id
         own.job_id = job_id = str(uuid)
         ce_time = time.set(at)
-        value = own.SerializeToString() + shared.value
+        value = serialize() + shared.value
         if detail:
             value += _detail(detail, limit_bytes - len(value))
         headers = shared.headers.copy()
