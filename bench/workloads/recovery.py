@@ -125,10 +125,8 @@ async def _killed(stage: Stage) -> Sample:
         late = await _seconds(scene, _EXPIRED, *zip(*expiries, strict=True))
         waits = await _seconds(scene, _AGAIN)
         await _kill(scene, spare)
-        if len(late) != _HELD * faults:
-            raise BenchError(f"{len(late)} of {_HELD * faults} leases were seen to expire")
     more = {"again_p99": 1000 * percentile(waits, 99), "foreign_pct": window.foreign_pct}
-    return _sample(late, **more)
+    return _sample(late, _HELD * faults, **more)
 
 
 async def _stopped(stage: Stage) -> Sample:
@@ -147,7 +145,8 @@ async def _stopped(stage: Stage) -> Sample:
             await scene.end(worker)
             await scene.connection.execute("DELETE FROM jobqueue.ready")
         window = await scene.meter.since(first)
-    return _sample(late, foreign_pct=window.foreign_pct)
+    expected = _HELD * stage.form.recovery_faults
+    return _sample(late, expected, foreign_pct=window.foreign_pct)
 
 
 async def _restarted(stage: Stage) -> Sample:
@@ -162,7 +161,7 @@ async def _restarted(stage: Stage) -> Sample:
         for _ in range(form.recovery_faults):
             await stage.cluster.restart(form.recovery_outage_s)
             late.append(await _first_claim(scene))
-    return _sample(late)
+    return _sample(late, form.recovery_faults)
 
 
 async def _first_claim(scene: Scene) -> float:
@@ -193,7 +192,7 @@ async def _deaf(stage: Stage) -> Sample:
         await until(partial(says, scene, ALL_DONE), within_s=_ENDS_S, what="the last job")
         window = await scene.meter.since(first)
         times = await pick_up_times(scene)
-    return _sample(times, foreign_pct=window.foreign_pct)
+    return _sample(times, stage.form.pickup_jobs, foreign_pct=window.foreign_pct)
 
 
 async def _holding(scene: Scene, count: int, *flags: str, **settings: object) -> Sequence[Program]:
@@ -219,7 +218,8 @@ async def _seconds(scene: Scene, question: str, *values: object) -> list[float]:
     return [row[0] for row in await scene.connection.fetch(question, *values)]
 
 
-def _sample(late: Sequence[float], **more: float) -> Sample:
-    if not late:
-        raise BenchError("nothing was measured")
+def _sample(late: Sequence[float], expected: int, **more: float) -> Sample:
+    """Sum up; a loss that did not come about for each of those expected is no measurement."""
+    if len(late) != expected:
+        raise BenchError(f"{len(late)} of {expected} were seen")
     return Sample({**percentiles(late, scale=1000), "times": len(late), **more})
