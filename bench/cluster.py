@@ -18,7 +18,8 @@ _EMPTY = "template1"
 _STATED = """
     SELECT name, current_setting(name) AS setting FROM pg_settings
     WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes', 'wal_level', 'jit',
-                   'work_mem', 'effective_cache_size', 'random_page_cost', 'autovacuum')
+                   'work_mem', 'effective_cache_size', 'random_page_cost', 'autovacuum',
+                   'autovacuum_naptime')
        OR (source NOT IN ('default', 'override', 'client') AND name = ANY ($1::text[]))
     ORDER BY name
 """
@@ -35,7 +36,6 @@ def settings() -> dict[str, str]:
         # A checkpoint in the middle of a cell would hit whoever is measured then.
         "max_wal_size": "16GB",
         "checkpoint_timeout": "30min",
-        "autovacuum_naptime": "10s",
         "max_connections": "500",
     }
 
