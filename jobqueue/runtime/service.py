@@ -46,7 +46,7 @@ TURN_ENDED: Signal[TurnEnded] = Signal("turn_ended")
 _outages = Quiet()
 """An outage stops all loops of a process at once; the first to meet it tells of it for all."""
 
-SCAN_SHARE = 30
+SCAN_SHARE = 60
 """A loop that reads what dead rows may fill takes at most this part of the time for it."""
 
 STALE_BOUNDS = 3
