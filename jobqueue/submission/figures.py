@@ -27,9 +27,6 @@ DELAYED_COUNTED, READY_COUNTED = 20_000, 1_000
 """Of delayed jobs in all, and else of claimable ones of a queue: no more are counted."""
 
 _LIMIT_S = 10.0
-_LONGEST_S = 30.0
-"""Figures may be this old while dead rows make reading dear."""
-
 _WINDOW_S = 60.0
 
 
@@ -60,7 +57,7 @@ class FigureReader(Service):
     """Signals ``FIGURES``."""
 
     def __init__(self, pool: Pool, *, interval_s: float = INTERVAL_S) -> None:
-        super().__init__("figures", interval_s=interval_s, bound_s=_LONGEST_S + _LIMIT_S)
+        super().__init__("figures", interval_s=interval_s, bound_s=interval_s + _LIMIT_S)
         self._pool = pool
 
     async def turn(self) -> float:
