@@ -1,7 +1,9 @@
 """A lease: the right to run one job now, held by a token that never repeats for that job."""
 
 import re
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -34,6 +36,10 @@ class Lease(NamedTuple):
         if max(job, token) > _HIGHEST:
             raise ValueError(f"{text[:64]!r} is not a lease")
         return cls(job, token)
+
+
+new_lease: Callable[[Iterable[int]], Lease] = partial(tuple.__new__, Lease)
+"""Makes a lease of a pair as ``Lease._make`` does, unchecked: a third of the price."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
 
-from jobqueue.domain.lease import Lease
+from jobqueue.domain.lease import Lease, new_lease
 from jobqueue.domain.worker import WorkerFacts
 from jobqueue.lease.settings import LeaseSettings
 
@@ -248,8 +248,8 @@ def _packed(leases: Iterable[Lease]) -> bytes:
 
 
 def _unpacked(data: bytes) -> tuple[Lease, ...]:
-    numbers = array("q", data)
-    return tuple(map(Lease, numbers[::2], numbers[1::2]))
+    numbers = iter(array("q", data))
+    return tuple(map(new_lease, zip(numbers, numbers, strict=True)))
 
 
 def _plain(value: object) -> object:

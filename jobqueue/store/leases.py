@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from jobqueue.domain.job import Progress
-from jobqueue.domain.lease import Lease, LeasedJob, Renewal
+from jobqueue.domain.lease import Lease, LeasedJob, Renewal, new_lease
 from jobqueue.domain.outcome import Charge, Completed, Fate, Settlement
 from jobqueue.domain.records import record
 from jobqueue.store import rows
@@ -212,9 +212,7 @@ async def _complete(
     jobs, tokens = zip(*done, strict=True)
     results = [outcome.result for outcome in done.values()]
     truncated = [outcome.truncated for outcome in done.values()]
-    return set(
-        map(Lease._make, await db.fetch(_COMPLETE, jobs, tokens, results, truncated, worker))
-    )
+    return set(map(new_lease, await db.fetch(_COMPLETE, jobs, tokens, results, truncated, worker)))
 
 
 async def _settle(

@@ -9,7 +9,7 @@ import asyncpg
 from jobqueue.domain.backoff import RetryPolicy
 from jobqueue.domain.event import EventGroup, EventKind, StreamEvent
 from jobqueue.domain.job import Job, JobEvent, Progress
-from jobqueue.domain.lease import Counters, Lease, LeasedJob
+from jobqueue.domain.lease import Counters, Lease, LeasedJob, new_lease
 from jobqueue.domain.outcome import Charge
 from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
 from jobqueue.domain.state import JobStatus, Reason
@@ -51,7 +51,7 @@ def leased_job(row: Row) -> LeasedJob:
         waited_s,
     ) = row
     return LeasedJob(
-        Lease(job, token),
+        new_lease((job, token)),
         job_id,
         queue,
         type_,
