@@ -21,6 +21,11 @@ class Signal(Generic[T]):
         self.name = name
         self._subscribers: tuple[Callable[[T], None], ...] = ()
 
+    @property
+    def heard(self) -> bool:
+        """Return whether anybody subscribed: ask before making values of very many."""
+        return bool(self._subscribers)
+
     def subscribe(self, subscriber: Callable[[T], None]) -> Callable[[], None]:
         """Call ``subscriber`` on each emit from now on; the returned function ends that."""
         self._subscribers = (*self._subscribers, subscriber)

@@ -35,7 +35,8 @@ class WorkerLog:
 
     def listen(self) -> None:
         """Subscribe to everything, for the life of the process."""
-        ATTEMPT_BEGUN.subscribe(self._begun)
+        if self._log.writes_debug():  # the level was set before
+            ATTEMPT_BEGUN.subscribe(self._begun)
         ATTEMPT_ENDED.subscribe(self._ended)
         ATTEMPT_BROKE.subscribe(self._broke)
         OUTCOME_DROPPED.subscribe(self._dropped)
@@ -47,8 +48,7 @@ class WorkerLog:
         SETTLE_REFUSED.subscribe(self._refused)
 
     def _begun(self, news: AttemptBegun) -> None:
-        if self._log.writes_debug():
-            self._log.debug("attempt begun", **_names(news.job))
+        self._log.debug("attempt begun", **_names(news.job))
 
     def _ended(self, news: AttemptEnded) -> None:
         done = isinstance(news.outcome, Completed)

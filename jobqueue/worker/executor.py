@@ -155,7 +155,8 @@ class Executor:
 
     async def _run(self, handler: Handler, attempt: Attempt) -> Outcome | None:
         """Return how the attempt ended; None when there is nothing to report."""
-        ATTEMPT_BEGUN.emit(AttemptBegun(attempt.job))
+        if ATTEMPT_BEGUN.heard:
+            ATTEMPT_BEGUN.emit(AttemptBegun(attempt.job))
         begun = time.monotonic()
         outcome: Outcome | None = await self._handled(handler, attempt)
         if attempt.given_up:
