@@ -36,7 +36,8 @@ class LeaseReaper(Duty):
         await self.announce(page.ready)
         if not page.complete:
             return 0.0
-        return self.sparing(time.monotonic() - begun)
+        # What it took to end leases says nothing of what it costs to look for them.
+        return None if page.taken else self.sparing(time.monotonic() - begun)
 
 
 def expirer(

@@ -47,7 +47,9 @@ _outages = Quiet()
 """An outage stops all loops of a process at once; the first to meet it tells of it for all."""
 
 SCAN_SHARE = 60
-"""A loop that reads what dead rows may fill takes at most this part of the time for it."""
+FREE_SCAN_S = 0.1
+"""A loop that reads what dead rows may fill rests so many times as long as it took beyond 0.1 s.
+Less is what a busy machine makes of reading nothing: the end of a lease must not wait for that."""
 
 STALE_BOUNDS = 3
 """A loop without progress for this many of its bounds is stuck (R-7.4)."""
@@ -86,6 +88,7 @@ class Service:
         self.failures_total = 0
         self.last_progress = clock.monotonic()
         self._jitter = jitter
+        self._took_s = 0.0
         self._clock = clock
         self._quiet = Quiet(clock=clock)
         self._woken = asyncio.Event()
@@ -108,10 +111,12 @@ class Service:
     def sparing(self, took_s: float) -> float:
         """Return the wait after reading what took so long, in seconds.
 
-        It is the usual interval, or more where reading is dear, up to ``bound_s``: an open
-        transaction elsewhere keeps dead rows in every table.
+        It is the usual interval, or more where reading is dear twice in a row, up to ``bound_s``:
+        an open transaction elsewhere keeps dead rows in every table.
         """
-        return min(max(self.interval_s, SCAN_SHARE * took_s), self.bound_s)
+        cost_s, self._took_s = min(took_s, self._took_s), took_s
+        rest_s = SCAN_SHARE * (cost_s - FREE_SCAN_S)
+        return min(max(self.interval_s, rest_s), self.bound_s)
 
     @property
     def running(self) -> bool:

@@ -90,6 +90,7 @@ class Attempt:
         if first or reason is Stop.LOST:
             self.reason = reason
         if first:
+            self._ending()  # made now, so that an end that comes at once is seen
             self._watching.stopped(self)
 
     async def forget_cancellation(self) -> None:

@@ -60,9 +60,9 @@ class Claiming(Service):
     """Fills free slots with RUNNING jobs and the prefetch with ASSIGNED ones.
 
     A slot is free again when the outcome of its job is written before the next claim, so that the
-    database never sees more leases of this worker than it has room for. Where that cannot be said,
-    it is free when the settlement was answered. Of those that are not answered yet, there are never
-    more than slots. ``idle`` is set while no job is held.
+    database sees no more leases of this worker than it has room for, unless a connection breaks
+    between the two. Where that cannot be said, it is free when the settlement was answered. There
+    are never more outcomes without an answer than slots. ``idle`` is set while no job is held.
 
     Transient errors are the Service's business: it backs off and tries for ever.
     """
@@ -140,7 +140,7 @@ class Claiming(Service):
             self._saturated = True
             return None
         full = await self._fill(min(self._free(), self._room.wave), running=True)
-        if full:
+        if full and self._free() <= 0:
             full = await self._fill(self._room.prefetch - len(self._waiting), running=False)
         self._saturated = full
         if not full:
