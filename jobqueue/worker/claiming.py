@@ -59,10 +59,11 @@ class Room:
 class Claiming(Service):
     """Fills free slots with RUNNING jobs and the prefetch with ASSIGNED ones.
 
-    A slot is free again when the outcome of its job is written before the next claim, so that the
-    database sees no more leases of this worker than it has room for, unless a connection breaks
-    between the two. Where that cannot be said, it is free when the settlement was answered. There
-    are never more outcomes without an answer than slots. ``idle`` is set while no job is held.
+    A slot is free again when the outcome of its job is written before the next claim. So the
+    database sees no more leases of this worker than it has room for, except for a moment, and up to
+    twice as many, when a claim comes between: a connection broke, an outcome was refused, or ends
+    of several kinds took two statements. Where that cannot be said, a slot is free when the
+    settlement was answered. ``idle`` is set while no job is held.
 
     Transient errors are the Service's business: it backs off and tries for ever.
     """

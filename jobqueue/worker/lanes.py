@@ -24,7 +24,7 @@ and lets go the statement behind it. So the database works while the handlers do
 
 _WIDER = 2
 """Behind a job that waits so many lanes open: those of a thousand jobs that wait are open after
-ten turns of the loop."""
+ten rounds of those turns."""
 
 Run = Callable[[LeasedJob, asyncio.Task[None]], Coroutine[Any, Any, None]]
 
