@@ -6,11 +6,14 @@ half an hour at 500 jobs/s a claim would step over 900,000 of them, in 0.2 s. As
 in the order of time, what was taken last tells where to begin.
 
 A job may still come to lie before the frontier: it was handed back, its transaction committed late,
-its claim was rolled back. So from time to time a claim looks at everything, and again at once as
-long as it finds something there. That is every claim where it costs little, which is the
-normal state, and else a sixtieth of this worker's time on the database. In between, as large a
-share goes to looks that begin a little before the frontier, where most late jobs are
-(docs/adr/0016).
+its claim was rolled back, the server that should have promoted it was killed. So from time to time
+a claim looks at everything, and again at once as long as it finds something there. That is every
+claim where it costs little, which is the normal state, and else a sixtieth of this worker's time on
+the database. In between, as large a share goes to looks that begin a little before the frontier,
+where most late jobs are (docs/adr/0016).
+
+As long as a worker has free slots, a job that comes up to 1 s late is visited by a claim that it
+sends at most 1 s later, and any other by one that it sends at most 10 s later.
 """
 
 from collections.abc import Sequence
@@ -18,24 +21,21 @@ from dataclasses import replace
 
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.runtime.clock import Clock
+from jobqueue.runtime.looks import Looks
 from jobqueue.store.leases import Probe
 
 SLACK_S = 2.0
-"""How much later than its ``ready_at`` a job becomes visible at most: a promotion."""
+"""How far before the frontier a wide look begins. It meets what came up to a second less late: a
+promotion, as long as a server lives. The frontier goes on between two wide looks."""
 
 NARROW_S = 0.2
-"""How much later nearly every job does: a commit."""
+"""How far a narrow one does: nearly every job becomes visible sooner, with a commit."""
 
 CHEAP_S, CHEAP_JOB_S = 0.003, 0.00005
 """A claim that looked at everything within this, and this for each job, found little in its way."""
 
-SHARE = 60
-"""A wide look is followed by as many times its duration of narrower ones."""
-
-_LONGEST_S = 30.0
-_GROWTH = 2
-"""What a look cost is believed up to so many times what the last one did: dead entries come one by
-one, and it was a handler that held up this process while the claim was answered."""
+WIDE_EVERY_S = SLACK_S / 2
+"""After so long at most a look is wide."""
 
 _Place = tuple[str, int]
 
@@ -46,22 +46,21 @@ class Frontier:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._begins: dict[_Place, float] = {}
-        self._whole_from = 0.0
-        self._whole_cost = CHEAP_S
-        self._wide_from = 0.0
+        self._whole = Looks(clock)
+        self._wide = Looks(clock, longest_s=WIDE_EVERY_S)
         self._slack_s = SLACK_S
 
     def forget(self) -> None:
         """Look at everything with the next claim: what we know may be wrong."""
         self._begins.clear()
-        self._whole_from = 0.0
+        self._whole.hurry()
 
     def bound(self, probes: Sequence[Probe]) -> Sequence[Probe]:
         """Return the probes for a claim that begins now."""
-        now = self._clock.monotonic()
-        if now >= self._whole_from:
+        if not self._whole.wait_s:
             return probes
-        self._slack_s = SLACK_S if now >= self._wide_from else NARROW_S
+        now = self._clock.monotonic()
+        self._slack_s = NARROW_S if self._wide.wait_s else SLACK_S
         return [replace(probe, within_s=self._age(probe, now)) for probe in probes]
 
     def note(
@@ -70,16 +69,15 @@ class Frontier:
         """Take in what a claim of ``n`` jobs brought that visited ``probes`` and ends now."""
         whole = not any(probe.within_s for probe in probes)
         behind = self._advance(_emptied(probes, n, jobs), jobs, begun_at)
-        now = self._clock.monotonic()
-        cost = now - begun_at
+        took_s = self._clock.monotonic() - begun_at
         if whole:
-            cheap = cost < CHEAP_S + CHEAP_JOB_S * len(jobs)
-            self._whole_cost = min(cost, _GROWTH * max(self._whole_cost, CHEAP_S))
-            rest = 0.0 if cheap or behind > SLACK_S else self._whole_cost * SHARE
-            self._whole_from = now + min(rest, _LONGEST_S)
+            self._whole.note(took_s, usual_s=CHEAP_S + CHEAP_JOB_S * len(jobs))
+            if behind > SLACK_S:
+                self._whole.hurry()
         elif self._slack_s == SLACK_S:
-            rest = 0.0 if behind > NARROW_S else cost * SHARE
-            self._wide_from = now + min(rest, SLACK_S / 2)
+            self._wide.note(took_s)
+            if behind > NARROW_S:
+                self._wide.hurry()
 
     def _age(self, probe: Probe, now: float) -> float | None:
         begins = self._begins.get((probe.queue, probe.priority))

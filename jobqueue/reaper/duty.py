@@ -5,6 +5,7 @@ work and no more: every duty is safe when all replicas perform it at once.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Self, TypeVar
 
@@ -56,6 +57,16 @@ class Duty(Service):
                 self._pool.acquire() as connection,
             ):
                 return await work(connection)
+
+    async def timed(self, work: Callable[[Connection], Awaitable[T]]) -> tuple[T, float]:
+        """Do ``work`` likewise; return also the seconds it took once it had the connection."""
+
+        async def measured(connection: Connection) -> tuple[T, float]:
+            begun = time.monotonic()
+            result = await work(connection)
+            return result, time.monotonic() - begun
+
+        return await self.work(measured)
 
     async def announce(self, queues: frozenset[str]) -> None:
         """Wake the idle workers of these queues; call it after the commit."""

@@ -4,8 +4,6 @@ Reads nothing but the time of a lease: not the workers table, not handlers, not 
 of servers may do this at once: a page skips what another has locked.
 """
 
-import time
-
 from jobqueue.lease.takeover import Kind, Takeover, expired, unstarted
 from jobqueue.reaper.duty import Duty
 from jobqueue.store.pool import Pool
@@ -31,13 +29,11 @@ class LeaseReaper(Duty):
 
     async def act(self) -> float | None:
         """Take over one page and wake the workers that can claim its jobs."""
-        begun = time.monotonic()
-        page = await self.work(self._takeover.step)
+        page, took_s = await self.timed(self._takeover.step)
         await self.announce(page.ready)
-        if not page.complete:
-            return 0.0
         # What it took to end leases says nothing of what it costs to look for them.
-        return None if page.taken else self.sparing(time.monotonic() - begun)
+        rest_s = self.sparing(0.0 if page.taken else took_s)
+        return rest_s if page.complete else 0.0
 
 
 def expirer(

@@ -3,7 +3,6 @@
 Nothing here ends or starts a job but the cancelling of jobs whose queue was deleted.
 """
 
-import time
 from collections.abc import Awaitable, Callable
 
 from jobqueue.domain.state import JobStatus, Reason
@@ -78,11 +77,10 @@ class DeletedQueues(Duty):
 
     async def act(self) -> float | None:
         """Cancel a batch."""
-        begun = time.monotonic()
-        moved = await self.work(lambda c: cancel_queue_jobs(c, self._batch_size))
+        moved, took_s = await self.timed(lambda c: cancel_queue_jobs(c, self._batch_size))
         tell_moved(moved.cancelled, JobStatus.DEAD_LETTERED, Reason.CANCELLED)
-        full = moved.count >= self._batch_size
-        return 0.0 if full else self.sparing(time.monotonic() - begun)
+        rest_s = self.sparing(0.0 if moved.count else took_s)
+        return 0.0 if moved.count >= self._batch_size else rest_s
 
 
 class StatsRoller(Duty):

@@ -16,6 +16,7 @@ from jobqueue.errors import DeadlineExceeded, Unavailable
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
 from jobqueue.runtime.ending import done_within, end
 from jobqueue.runtime.log import Quiet, get_logger
+from jobqueue.runtime.looks import Looks
 from jobqueue.runtime.signals import Signal
 
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.1, 2.5
@@ -46,10 +47,8 @@ TURN_ENDED: Signal[TurnEnded] = Signal("turn_ended")
 _outages = Quiet()
 """An outage stops all loops of a process at once; the first to meet it tells of it for all."""
 
-SCAN_SHARE = 60
-FREE_SCAN_S = 0.1
-"""A loop that reads what dead rows may fill rests so many times as long as it took beyond 0.1 s.
-Less is what a busy machine makes of reading nothing: the end of a lease must not wait for that."""
+USUAL_LOOK_S = 0.1
+"""What a busy machine makes of reading nothing: the end of a lease must not wait for that."""
 
 STALE_BOUNDS = 3
 """A loop without progress for this many of its bounds is stuck (R-7.4)."""
@@ -88,7 +87,7 @@ class Service:
         self.failures_total = 0
         self.last_progress = clock.monotonic()
         self._jitter = jitter
-        self._took_s = 0.0
+        self._looks = Looks(clock)
         self._clock = clock
         self._quiet = Quiet(clock=clock)
         self._woken = asyncio.Event()
@@ -109,14 +108,13 @@ class Service:
         """Give it back; called once after the last turn."""
 
     def sparing(self, took_s: float) -> float:
-        """Return the wait after reading what took so long, in seconds.
+        """Return the wait after a look at what dead rows may fill, which took so many seconds.
 
-        It is the usual interval, or more where reading is dear twice in a row, up to ``bound_s``:
-        an open transaction elsewhere keeps dead rows in every table.
+        It is the usual interval, or more where looks took more than 0.1 s twice in a row: up to
+        10 s, and never more than ``bound_s``. Give 0 when the turn did not measure its look.
         """
-        cost_s, self._took_s = min(took_s, self._took_s), took_s
-        rest_s = SCAN_SHARE * (cost_s - FREE_SCAN_S)
-        return min(max(self.interval_s, rest_s), self.bound_s)
+        self._looks.note(took_s, usual_s=USUAL_LOOK_S)
+        return min(max(self.interval_s, self._looks.wait_s), self.bound_s)
 
     @property
     def running(self) -> bool:
@@ -196,6 +194,7 @@ class Service:
     def _failed(self, begun: float, error: Exception) -> float:
         self.failures += 1
         self.failures_total += 1
+        self._looks.forget()
         outage = isinstance(error, Unavailable | DeadlineExceeded | TimeoutError)
         quiet = _outages if outage else self._quiet
         if quiet.admits(f"{type(error).__name__}: {error}"):

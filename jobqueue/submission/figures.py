@@ -62,12 +62,13 @@ class FigureReader(Service):
 
     async def turn(self) -> float:
         """Read once. Raises Unavailable and its like when the database does not answer in time."""
-        begun = time.monotonic()
         with translated():
             async with asyncio.timeout(_LIMIT_S), self._pool.acquire() as connection:
+                begun = time.monotonic()
                 figures = await read_figures(connection)
+                took_s = time.monotonic() - begun
         FIGURES.emit(figures)
-        return self.sparing(time.monotonic() - begun)
+        return self.sparing(took_s)
 
 
 async def read_figures(db: Connection) -> Figures:

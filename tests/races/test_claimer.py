@@ -11,8 +11,10 @@ from jobqueue.lease.claimer import Claimer
 from jobqueue.lease.frontier import CHEAP_S
 from jobqueue.lease.probes import ProbePlan
 from jobqueue.runtime.clock import ManualClock
+from jobqueue.runtime.looks import LONGEST_S
 from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.queues import pause_queue
+from jobqueue.store.upkeep import promote_jobs
 from tests.store.conftest import Connect
 from tests.support.store import add_queue, settle, submit
 
@@ -193,25 +195,46 @@ class SlowClock(ManualClock):
     """A clock by which every claim takes so long that bounds pay."""
 
     def monotonic(self) -> float:
-        self.advance(2 * CHEAP_S)
+        self.advance(10 * CHEAP_S)
         return super().monotonic()
+
+
+async def bounded_claimer(db: Connection) -> tuple[Claimer, SlowClock]:
+    """Return one that has looked at everything, in vain and dearly, as often as it takes."""
+    clock = SlowClock()
+    one = Claimer(["q"], ProbePlan(frozenset({"t"})), lease_s=60.0, clock=clock)
+    for _ in range(2):
+        assert await take(one, db, 1) == []
+    return one, clock
 
 
 async def test_a_job_before_the_frontier_is_found_by_the_next_look_at_everything(
     db: Connection,
 ) -> None:
     await add_queue(db)
+    one, clock = await bounded_claimer(db)
     await submit(db, 2)
-    clock = SlowClock()
-    one = Claimer(["q"], ProbePlan(frozenset({"t"})), lease_s=60.0, clock=clock)
     early, late = await take(one, db, 2)
     assert await settle(db, early, Released()) == "settled"
     await db.execute("UPDATE jobqueue.ready SET ready_at = ready_at - interval '1 hour'")
     assert await take(one, db, 1) == [], "it lies before the frontier"
-    clock.advance(60.0)
+    clock.advance(LONGEST_S)
     (found,) = await take(one, db, 1)
     assert found.lease.job == early.lease.job
     assert await settle(db, late) == "settled"
+
+
+async def test_a_job_that_is_promoted_an_hour_late_waits_ten_seconds_at_most(
+    db: Connection,
+) -> None:
+    await add_queue(db)
+    await submit(db, delay_s=3600.0)
+    one, clock = await bounded_claimer(db)
+    await db.execute("UPDATE jobqueue.scheduled SET due_at = now() - interval '1 hour'")
+    assert (await promote_jobs(db, 10)).count == 1
+    assert await take(one, db, 1) == [], "it lies before the frontier"
+    clock.advance(LONGEST_S)
+    assert len(await take(one, db, 1)) == 1
 
 
 async def test_what_comes_meanwhile_is_never_before_the_frontier(db: Connection) -> None:

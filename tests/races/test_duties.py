@@ -1,6 +1,7 @@
 """The loops of the reaper as they run in a server, two of each at once."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -8,8 +9,9 @@ import pytest
 
 from jobqueue.domain.outcome import Failed
 from jobqueue.errors import Unavailable
+from jobqueue.lease.takeover import Page, expired
 from jobqueue.reaper.duty import Duty
-from jobqueue.reaper.expirer import assignment_timeout, expirer
+from jobqueue.reaper.expirer import LeaseReaper, assignment_timeout, expirer
 from jobqueue.reaper.scheduler import Promoter, TtlExpirer
 from jobqueue.reaper.upkeep import (
     DeletedQueues,
@@ -231,3 +233,31 @@ async def test_a_statement_that_hangs_ends_with_its_turn(db: Connection, pool: P
 
     with pytest.raises(Exception, match="did not answer in time"):
         await Hanging("hanging", pool, interval_s=1.0, timeout_s=0.2).turn()
+
+
+async def test_the_wait_for_a_connection_is_no_part_of_what_work_takes(pool: Pool) -> None:
+    duty = Duty("waits", pool, interval_s=HOUR_S)
+    held = [await pool.acquire() for _ in range(pool.get_max_size())]
+    timed = asyncio.create_task(duty.timed(lambda c: c.fetchval("SELECT 1")))
+    await asyncio.wait({timed}, timeout=0.1)
+    assert not timed.done(), "there is no connection"
+    released_at = time.monotonic()
+    for connection in held:
+        await pool.release(connection)
+    _, took_s = await timed
+    assert took_s <= time.monotonic() - released_at
+
+
+async def test_only_looks_without_a_find_make_the_reaper_rest(pool: Pool) -> None:
+    pages = [Page(), Page(taken=1), Page(), Page()]
+
+    class Slow(LeaseReaper):
+        async def timed(self, work: object) -> tuple[Page, float]:  # type: ignore[override]
+            return pages.pop(0), HOUR_S
+
+    reaper = Slow("slow", pool, expired(), interval_s=1.0, batch_size=1, crash_limit=1)
+    first, found, again = [await reaper.act() for _ in range(3)]
+    assert first == found == again == 1.0
+    last = await reaper.act()
+    assert last is not None
+    assert last > 1.0

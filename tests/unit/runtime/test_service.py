@@ -5,7 +5,8 @@ import pytest
 
 from jobqueue.errors import DeadlineExceeded, JobQueueError, Unavailable
 from jobqueue.runtime.clock import ManualClock
-from jobqueue.runtime.service import FREE_SCAN_S, SCAN_SHARE, TURN_ENDED, Group, Service, TurnEnded
+from jobqueue.runtime.looks import SHARE
+from jobqueue.runtime.service import TURN_ENDED, USUAL_LOOK_S, Group, Service, TurnEnded
 
 FOREVER_S = 3600.0
 
@@ -248,15 +249,22 @@ async def test_backoff_grows_from_a_tenth_of_a_second_and_never_beyond_two_and_a
     assert all(1.25 <= wait <= 2.5 for wait in waits[10:])
 
 
-def test_a_loop_that_reads_what_is_dear_rests_longer_within_its_bound() -> None:
+def test_a_loop_whose_looks_are_dear_rests_longer_within_its_bound() -> None:
     loop = Loop(nothing, interval_s=1.0)
-    dear_s = FREE_SCAN_S + 0.1
-    assert loop.sparing(FREE_SCAN_S) == 1.0
+    dear_s = USUAL_LOOK_S + 0.1
+    assert loop.sparing(USUAL_LOOK_S) == 1.0
     assert loop.sparing(dear_s) == 1.0, "once may be chance"
-    assert loop.sparing(dear_s) == pytest.approx(0.1 * SCAN_SHARE)
-    assert loop.sparing(60.0) == pytest.approx(0.1 * SCAN_SHARE)
-    assert loop.sparing(60.0) == loop.bound_s
+    assert loop.sparing(dear_s) == pytest.approx(0.1 * SHARE)
+    loop.bound_s = 5.0
+    assert loop.sparing(dear_s) == 5.0
     assert loop.sparing(0.0) == 1.0
+
+
+async def test_a_failed_turn_ends_a_row_of_dear_looks() -> None:
+    loop = Loop(nothing, interval_s=1.0)
+    loop.sparing(60.0)
+    loop._failed(0.0, ValueError())
+    assert loop.sparing(60.0) == 1.0
 
 
 async def test_a_wait_is_never_longer_than_the_bound() -> None:
