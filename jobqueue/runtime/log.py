@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar, Token
 from types import TracebackType
+from typing import TypeAlias
 
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
 
@@ -87,20 +88,34 @@ def write_relayed(
         target.log(level, message, extra={"context": context, "relayed_exception": exception})
 
 
-class LogContext:
-    """Puts context on every line written inside, by whatever logger: ``with LogContext(job_id=…)``.
+Surrounding: TypeAlias = Mapping[str, object]
+"""Context of the lines that are written here and now."""
 
-    Follows tasks and threads as contextvars do.
+
+def begin_context(context: Surrounding) -> Token[Surrounding]:
+    """Put ``context`` on every line written from now on, by whatever logger, until it is ended.
+
+    Follows tasks and threads as contextvars do. ``LogContext`` does both ends of it; this is for
+    who does it for each of very many jobs.
     """
+    outer = _around.get()
+    return _around.set({**outer, **context} if outer else context)
+
+
+end_context: Callable[[Token[Surrounding]], None] = _around.reset
+"""Takes what ``begin_context`` returned, in the same task."""
+
+
+class LogContext:
+    """Puts context on every line written inside: ``with LogContext(job_id=…)``."""
 
     def __init__(self, **context: object) -> None:
         self._context = context
-        self._token: Token[Mapping[str, object]] | None = None
+        self._token: Token[Surrounding] | None = None
 
     def __enter__(self) -> None:
         """Begin."""
-        outer = _around.get()
-        self._token = _around.set({**outer, **self._context} if outer else self._context)
+        self._token = begin_context(self._context)
 
     def __exit__(
         self,
@@ -110,7 +125,7 @@ class LogContext:
     ) -> None:
         """End."""
         assert self._token is not None
-        _around.reset(self._token)
+        end_context(self._token)
 
 
 def name_process(**context: object) -> None:

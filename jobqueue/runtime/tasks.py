@@ -8,6 +8,13 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+def own_task() -> asyncio.Task[None]:
+    """Return the task in which this is called. It must be one that returns nothing."""
+    task = asyncio.current_task()
+    assert task is not None, "only a coroutine of a task may ask"
+    return task
+
+
 def start_detached(work: Coroutine[Any, Any, T], name: str | None = None) -> asyncio.Task[T]:
     """Start a task that carries nobody's context.
 

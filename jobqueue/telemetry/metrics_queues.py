@@ -25,7 +25,7 @@ from jobqueue.lease.signals import (
 from jobqueue.reaper.signals import JOBS_PROMOTED
 from jobqueue.store.signals import JOBS_MOVED, Move
 from jobqueue.telemetry.metrics_tally import Histogram
-from jobqueue.worker.signals import ATTEMPT_ENDED, AttemptEnded
+from jobqueue.worker.signals import ATTEMPTS_TIMED
 
 WAIT_BUCKETS_S = (0.005, 0.025, 0.1, 0.5, 2.0, 10.0, 60.0, 300.0, 1800.0)
 PROCESSING_BUCKETS_S = (0.01, 0.05, 0.25, 1.0, 5.0, 30.0, 120.0, 600.0, 3600.0)
@@ -116,7 +116,7 @@ class QueueMetrics(Collector):
         LEASES_RENEWED.subscribe(self._renewed)
         LEASES_EXPIRED.subscribe(self._expired)
         LEASES_LOST.subscribe(self._lost)
-        ATTEMPT_ENDED.subscribe(self._ended)
+        ATTEMPTS_TIMED.subscribe(self._timed)
 
     def known(self) -> frozenset[str]:
         """Return the queues that have series."""
@@ -195,8 +195,9 @@ class QueueMetrics(Collector):
     def _lost(self, news: LeaseLoss) -> None:
         self._of(news.queue).lost += 1
 
-    def _ended(self, news: AttemptEnded) -> None:
-        self._of(news.job.queue).processing.observe(news.seconds)
+    def _timed(self, by_queue: Mapping[str, Sequence[float]]) -> None:
+        for queue, seconds in by_queue.items():
+            self._of(queue).processing.observe_all(seconds)
 
 
 def _moves(samples: Samples) -> Metric:

@@ -1,13 +1,14 @@
 """What a worker writes to its log. Never a payload."""
 
 from jobqueue.domain.lease import LeasedJob
-from jobqueue.domain.outcome import Completed, Failed, Outcome
+from jobqueue.domain.outcome import Failed, Outcome
 from jobqueue.lease.signals import LEASES_LOST, SETTLE_REFUSED, LeaseLoss, SettleRefused
 from jobqueue.runtime.log import Logger, get_logger
 from jobqueue.worker.signals import (
     ATTEMPT_BEGUN,
     ATTEMPT_BROKE,
-    ATTEMPT_ENDED,
+    ATTEMPT_COMPLETED,
+    ATTEMPT_FAILED,
     CHILD_DIED,
     HANDLER_STUCK,
     OUTCOME_DROPPED,
@@ -37,7 +38,8 @@ class WorkerLog:
         """Subscribe to everything, for the life of the process."""
         if self._log.writes_debug():  # the level was set before
             ATTEMPT_BEGUN.subscribe(self._begun)
-        ATTEMPT_ENDED.subscribe(self._ended)
+            ATTEMPT_COMPLETED.subscribe(self._completed)
+        ATTEMPT_FAILED.subscribe(self._failed)
         ATTEMPT_BROKE.subscribe(self._broke)
         OUTCOME_DROPPED.subscribe(self._dropped)
         HANDLER_STUCK.subscribe(self._stuck)
@@ -50,13 +52,11 @@ class WorkerLog:
     def _begun(self, news: AttemptBegun) -> None:
         self._log.debug("attempt begun", **_names(news.job))
 
-    def _ended(self, news: AttemptEnded) -> None:
-        done = isinstance(news.outcome, Completed)
-        if done and not self._log.writes_debug():
-            return
-        write = self._log.debug if done else self._log.info
-        context = _names(news.job) | {"seconds": round(news.seconds, 4)}
-        write("attempt ended", outcome=_word(news.outcome), **context, **_why(news.outcome))
+    def _completed(self, news: AttemptEnded) -> None:
+        self._log.debug("attempt ended", **_end(news))
+
+    def _failed(self, news: AttemptEnded) -> None:
+        self._log.info("attempt ended", **_end(news), **_why(news.outcome))
 
     def _broke(self, news: AttemptBroke) -> None:
         self._log.bind(**_names(news.job)).error("an attempt broke the worker", error=news.error)
@@ -91,8 +91,9 @@ def _names(job: LeasedJob) -> dict[str, object]:
     return {"job_id": str(job.job_id), "queue": job.queue, "type": job.type, "attempt": job.attempt}
 
 
-def _word(outcome: Outcome) -> str:
-    return type(outcome).__name__.upper()
+def _end(news: AttemptEnded) -> dict[str, object]:
+    word = type(news.outcome).__name__.upper()
+    return {"outcome": word, **_names(news.job), "seconds": round(news.seconds, 4)}
 
 
 def _why(outcome: Outcome) -> dict[str, object]:

@@ -8,7 +8,7 @@ context, so that context variables set there are seen by the handler and by that
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Protocol, Self
+from typing import Protocol
 
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.outcome import Outcome
@@ -31,25 +31,6 @@ class Around(Protocol):
 
     def __call__(self, job: LeasedJob) -> AbstractContextManager[Trail]:
         """Return what the attempt runs in."""
-
-
-class Unfollowed:
-    """A trail that leads nowhere: the job's own trace context is passed on as it came."""
-
-    __slots__ = ("carrier",)
-
-    def __init__(self, job: LeasedJob) -> None:
-        self.carrier: Mapping[str, str] = job.trace_context
-
-    def __enter__(self) -> Self:
-        """Do nothing."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
-
-    def ended(self, outcome: Outcome | None) -> None:
-        """Do nothing."""
 
 
 def trace_variables(carrier: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import time
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Protocol
 
@@ -38,42 +39,29 @@ class Attempt:
 
     ``timeout_s`` counts from ``begin``, which the runner calls when the handler really starts.
     Once it is asked to end, the handler has ``kill_grace_s`` seconds to do so by itself. ``trail``
-    is how it is followed.
+    is how it is followed, where somebody does.
 
-    Made for every job, so what only those need that are stopped is made when they are.
+    Made for every job, so what only few need is of the class until they do.
     """
 
-    __slots__ = (
-        "_alarm",
-        "_deadline",
-        "_end",
-        "_watching",
-        "given_up",
-        "job",
-        "reason",
-        "task",
-        "timeout_s",
-        "trail",
-    )
+    trail: Trail | None = None
+    reason: Stop | None = None
+    given_up = False
+    _end: "_End | None" = None
+    _alarm: asyncio.TimerHandle | None = None
+    _deadline: float | None = None
 
     def __init__(
         self,
         job: LeasedJob,
         task: asyncio.Task[None],
         timeout_s: float | None,
-        trail: Trail,
         watching: Watching,
     ) -> None:
         self.job = job
-        self.trail = trail
         self.task = task
         self.timeout_s = timeout_s
-        self.reason: Stop | None = None
-        self.given_up = False
         self._watching = watching
-        self._end: _End | None = None
-        self._alarm: asyncio.TimerHandle | None = None
-        self._deadline: float | None = None
 
     def begin(self) -> None:
         """The handler starts now: its time runs."""
@@ -122,6 +110,11 @@ class Attempt:
             self._end.over.set()
         if self._alarm is not None:
             self._alarm.cancel()
+
+    @property
+    def carrier(self) -> Mapping[str, str]:
+        """The W3C trace context for what runs in another process; may hold other keys."""
+        return self.job.trace_context if self.trail is None else self.trail.carrier
 
     @property
     def context(self) -> Context:

@@ -6,18 +6,20 @@ decide → settle. Each step is one short function.
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.limits import Limits
-from jobqueue.domain.outcome import Cancelled, Failed, Outcome, Released, Unhandled
+from jobqueue.domain.outcome import Cancelled, Completed, Failed, Outcome, Released, Unhandled
 from jobqueue.domain.state import Reason
 from jobqueue.errors import JobQueueError
 from jobqueue.lease.interface import Answered, Leases
-from jobqueue.runtime.log import LogContext
-from jobqueue.worker.around import Around, Unfollowed
+from jobqueue.runtime.log import begin_context, end_context
+from jobqueue.runtime.tasks import own_task
+from jobqueue.worker.around import Around
 from jobqueue.worker.attempt import Attempt, Stop
 from jobqueue.worker.endings import describe, outcome_of_error
 from jobqueue.worker.registry import Handler, Registry
@@ -25,7 +27,9 @@ from jobqueue.worker.runners import Runners
 from jobqueue.worker.signals import (
     ATTEMPT_BEGUN,
     ATTEMPT_BROKE,
-    ATTEMPT_ENDED,
+    ATTEMPT_COMPLETED,
+    ATTEMPT_FAILED,
+    ATTEMPTS_TIMED,
     HANDLER_STUCK,
     OUTCOME_DROPPED,
     AttemptBegun,
@@ -65,7 +69,7 @@ class Executor:
         runners: Runners,
         rules: RunRules,
         on_unfit: Callable[[LeasedJob], None],
-        around: Around = Unfollowed,
+        around: Around | None = None,
     ) -> None:
         self._around = around
         self._leases = leases
@@ -78,6 +82,7 @@ class Executor:
         self._endings: set[asyncio.Task[None]] = set()
         self._stuck: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._seconds: defaultdict[str, list[float]] = defaultdict(list)
         self._answerings: dict[Freed, Answered] = {}
 
     @property
@@ -97,15 +102,17 @@ class Executor:
         if handler is None:
             self.settle(job, Unhandled(_no_handler(job)), freed)
             return
-        with LogContext(job_id=job.job_id, queue=job.queue), self._around(job) as trail:
-            limit_s = job.timeout_s or handler.timeout_s or self._rules.default_timeout_s
-            outcome = await self._attempt(
-                Attempt(job, task or _own_task(), limit_s, trail, self), handler
-            )
-            if outcome is None:
-                freed(job)
+        limit_s = job.timeout_s or handler.timeout_s or self._rules.default_timeout_s
+        attempt = Attempt(job, task or own_task(), limit_s, self)
+        context = begin_context({"job_id": job.job_id, "queue": job.queue})
+        try:
+            if self._around is None:
+                await self._attempt(attempt, handler, freed)
             else:
-                self.settle(job, outcome, freed)
+                with self._around(job) as attempt.trail:
+                    await self._attempt(attempt, handler, freed)
+        finally:
+            end_context(context)
 
     def settle(self, job: LeasedJob, outcome: Outcome, freed: Freed) -> None:
         """Have the end of a lease written; an outcome that cannot be is dropped."""
@@ -140,33 +147,45 @@ class Executor:
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
 
-    async def _attempt(self, attempt: Attempt, handler: Handler) -> Outcome | None:
-        lease = attempt.job.lease
-        self._attempts[lease] = attempt
+    async def _attempt(self, attempt: Attempt, handler: Handler, freed: Freed) -> None:
+        """Take the handler to its end, and hand its outcome on."""
+        job = attempt.job
+        self._attempts[job.lease] = attempt
+        if ATTEMPT_BEGUN.heard:
+            ATTEMPT_BEGUN.emit(AttemptBegun(job))
+        begun = time.monotonic()
         outcome: Outcome | None = None
         try:
-            outcome = await self._run(handler, attempt)
+            outcome = await self._handled(handler, attempt)
+            if attempt.reason is not None:
+                outcome = _stopped_outcome(attempt)
         finally:
-            attempt.close()
-            if not attempt.given_up:
-                del self._attempts[lease]
-                attempt.trail.ended(outcome)
-        return outcome
+            self._over(attempt, outcome)
+        if outcome is None:
+            freed(job)
+            return
+        self._tell_ended(job, outcome, time.monotonic() - begun)
+        self.settle(job, outcome, freed)
 
-    async def _run(self, handler: Handler, attempt: Attempt) -> Outcome | None:
-        """Return how the attempt ended; None when there is nothing to report."""
-        if ATTEMPT_BEGUN.heard:
-            ATTEMPT_BEGUN.emit(AttemptBegun(attempt.job))
-        begun = time.monotonic()
-        outcome: Outcome | None = await self._handled(handler, attempt)
+    def _over(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        attempt.close()
         if attempt.given_up:
-            return None
-        if attempt.reason is not None:
-            outcome = _stopped_outcome(attempt)
-        if outcome is not None:
-            seconds = time.monotonic() - begun
-            ATTEMPT_ENDED.emit(AttemptEnded(attempt.job, outcome, seconds))
-        return outcome
+            return
+        del self._attempts[attempt.job.lease]
+        if attempt.trail is not None:
+            attempt.trail.ended(outcome)
+
+    def _tell_ended(self, job: LeasedJob, outcome: Outcome, seconds: float) -> None:
+        if not self._seconds:
+            asyncio.get_running_loop().call_soon(self._tell_seconds)
+        self._seconds[job.queue].append(seconds)
+        signal = ATTEMPT_COMPLETED if isinstance(outcome, Completed) else ATTEMPT_FAILED
+        if signal.heard:
+            signal.emit(AttemptEnded(job, outcome, seconds))
+
+    def _tell_seconds(self) -> None:
+        ended, self._seconds = self._seconds, defaultdict(list)
+        ATTEMPTS_TIMED.emit(ended)
 
     async def _handled(self, handler: Handler, attempt: Attempt) -> Outcome:
         """Return what the runner returned; its own faults fail the job, never the worker.
@@ -201,15 +220,10 @@ class Executor:
         attempt.given_up = True
         del self._attempts[attempt.job.lease]
         self._stuck.add(attempt.task)
-        attempt.trail.ended(None)
+        if attempt.trail is not None:
+            attempt.trail.ended(None)
         HANDLER_STUCK.emit(HandlerStuck(attempt.job))
         self._on_unfit(attempt.job)
-
-
-def _own_task() -> asyncio.Task[None]:
-    task = asyncio.current_task()
-    assert task is not None, "an attempt is made in the task that runs it"
-    return task
 
 
 def _settled(freed: Freed, job: LeasedJob, held: bool, error: Exception | None) -> None:  # noqa: FBT001 - as ``Answered``
@@ -223,6 +237,9 @@ def _settled(freed: Freed, job: LeasedJob, held: bool, error: Exception | None) 
 
 
 def _stopped_outcome(attempt: Attempt) -> Outcome | None:
+    """Return how a stopped attempt ended; None when there is nothing to report."""
+    if attempt.given_up:
+        return None
     match attempt.reason:
         case Stop.TIMED_OUT:
             return Failed(f"timed out after {attempt.timeout_s:g} s", Reason.TIMED_OUT)

@@ -8,23 +8,26 @@ the lane for itself, as if the task had been made for it, and the jobs behind it
 
 import asyncio
 import contextvars
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.runtime.tasks import own_task
 
 SLICE_S = 0.005
 """After so long a lane lets the rest of the process have its turn."""
 
 _TURNS = 4
-"""Before each slice the loop turns so often: an answer of the database is read, its task goes on,
-and lets go the statement behind it. So the database works while the handlers do."""
+"""Before a slice that comes after another one the loop turns so often: an answer of the database
+is read, its task goes on, and lets go the statement behind it. So the database works while the
+handlers do."""
 
 _WIDER = 2
 """Behind a job that waits so many lanes open: those of a thousand jobs that wait are open after
-ten rounds of those turns."""
+ten turns of the loop."""
 
 Run = Callable[[LeasedJob, asyncio.Task[None]], Coroutine[Any, Any, None]]
 
@@ -51,7 +54,7 @@ class Lanes:
         behind = bool(self._queued)
         self._queued.extend(jobs)
         if not behind:
-            self._open(1)
+            self._open(1, turns=_TURNS)
 
     def take_back(self, lease: Lease) -> LeasedJob | None:
         """Return this job, which will not run then; None when it has begun, or is not known."""
@@ -66,31 +69,33 @@ class Lanes:
         self._queued.clear()
         return jobs
 
-    def _open(self, count: int) -> None:
+    def _open(self, count: int, turns: int) -> None:
         for _ in range(min(count, len(self._queued))):
-            task = asyncio.create_task(self._lane(), context=self._context.copy())
+            task = asyncio.create_task(self._lane(turns), context=self._context.copy())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _lane(self) -> None:
-        for _ in range(_TURNS):
-            await asyncio.sleep(0)
-        lane = _Lane()
-        watch = asyncio.get_running_loop().call_soon(self._passed_by, lane)
+    async def _lane(self, turns: int) -> None:
+        lane, watch = _Lane(), None
         try:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            lane.begin()
+            watch = asyncio.get_running_loop().call_soon(self._passed_by, lane)
             while self._queued:
                 await self._run(self._queued.popleft(), lane.task)
                 if lane.is_spent():
                     break
         finally:  # whatever came of it: those behind must run
-            watch.cancel()
+            if watch is not None:
+                watch.cancel()
             if not lane.waited:
-                self._open(1)
+                self._open(1, turns=_TURNS)
 
     def _passed_by(self, lane: "_Lane") -> None:
         """The loop turned while a job ran: its handler waits."""
         lane.waited = True
-        self._open(_WIDER)
+        self._open(_WIDER, turns=0)  # the loop has just turned
 
 
 class _Lane:
@@ -98,10 +103,12 @@ class _Lane:
 
     def __init__(self) -> None:
         self.waited = False
-        task = asyncio.current_task()
-        assert task is not None, "a lane is a task"
-        self.task: asyncio.Task[None] = task
+        self.task = own_task()
         self._context = contextvars.copy_context()
+        self._until = math.inf
+
+    def begin(self) -> None:
+        """The first job is about to run."""
         self._until = time.monotonic() + SLICE_S
 
     def is_spent(self) -> bool:

@@ -68,7 +68,7 @@ def job_environment(attempt: Attempt) -> dict[str, str]:
         "JQ_JOB_ATTEMPT": str(job.attempt),
         "JQ_JOB_TYPE": job.type or "",
         "JQ_JOB_QUEUE": job.queue,
-        **trace_variables(attempt.trail.carrier),
+        **trace_variables(attempt.carrier),
     }
 
 

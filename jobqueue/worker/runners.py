@@ -11,7 +11,7 @@ import contextvars
 import json
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.outcome import Failed, Outcome, Refused
@@ -46,19 +46,22 @@ class Runners:
         await self._pool.close()
         self._guard.close()
 
-    async def run(self, handler: Handler, attempt: Attempt) -> Outcome:
+    def run(self, handler: Handler, attempt: Attempt) -> Awaitable[Outcome]:
         """Run one attempt to its end."""
         match handler:
-            case Function() if handler.on_loop:
-                return await self._on_loop(handler, attempt)
-            case Command(argv=argv):
-                return await self._program(argv, attempt.job.payload, attempt)
-            case Shell():
-                return await self._shell(attempt)
-            case Function(threads=True):
-                return await self._in_thread(handler, attempt)
             case Function():
-                return await self._in_child(handler, attempt)
+                return self._function(handler, attempt)
+            case Command(argv=argv):
+                return self._program(argv, attempt.job.payload, attempt)
+            case Shell():
+                return self._shell(attempt)
+
+    def _function(self, handler: Function, attempt: Attempt) -> Awaitable[Outcome]:
+        if handler.on_loop:
+            return self._on_loop(handler, attempt)
+        if handler.threads:
+            return self._in_thread(handler, attempt)
+        return self._in_child(handler, attempt)
 
     async def _program(
         self, argv: tuple[str, ...], stdin: bytes | None, attempt: Attempt
@@ -169,6 +172,6 @@ def _order(handler: Function, attempt: Attempt) -> Frame:
         "attempt": job.attempt,
         "timeout_s": attempt.timeout_s,
         "labels": dict(job.labels),
-        "carrier": dict(attempt.trail.carrier),
+        "carrier": dict(attempt.carrier),
     }
     return Frame(head, job.payload)

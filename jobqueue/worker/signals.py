@@ -1,5 +1,6 @@
 """What the worker room tells to whoever counts and logs."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from jobqueue.domain.lease import LeasedJob
@@ -73,7 +74,14 @@ class PhaseEntered:
 
 
 ATTEMPT_BEGUN: Signal[AttemptBegun] = Signal("attempt_begun")
-ATTEMPT_ENDED: Signal[AttemptEnded] = Signal("attempt_ended")
+ATTEMPT_COMPLETED: Signal[AttemptEnded] = Signal("attempt_completed")
+ATTEMPT_FAILED: Signal[AttemptEnded] = Signal("attempt_failed")
+"""It ended in any other way."""
+
+ATTEMPTS_TIMED: Signal[Mapping[str, Sequence[float]]] = Signal("attempts_timed")
+"""How many seconds handlers took, by queue: all that ended in one turn of the loop at once, however
+they ended."""
+
 OUTCOME_DROPPED: Signal[OutcomeDropped] = Signal("outcome_dropped")
 ATTEMPT_BROKE: Signal[AttemptBroke] = Signal("attempt_broke")
 HANDLER_STUCK: Signal[HandlerStuck] = Signal("handler_stuck")

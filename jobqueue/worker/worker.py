@@ -13,7 +13,7 @@ from jobqueue.errors import JobQueueError, PermissionDenied, Unauthenticated
 from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone, Leases, News
 from jobqueue.runtime.service import Service
 from jobqueue.runtime.shutdown import ShutdownSignals
-from jobqueue.worker.around import Around, Unfollowed
+from jobqueue.worker.around import Around
 from jobqueue.worker.attempt import Stop
 from jobqueue.worker.children import CHILD
 from jobqueue.worker.claiming import Claiming, Hints, Room
@@ -45,7 +45,7 @@ class WorkerOptions:
 class Followed:
     """Who follows the attempts of a worker, here and in its handler processes."""
 
-    around: Around = Unfollowed
+    around: Around | None = None
     child: str = CHILD
 
 

@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 from jobqueue.domain.limits import Limits
-from jobqueue.worker.around import Unfollowed
 from jobqueue.worker.attempt import Attempt
 from jobqueue.worker.guard import Guard
 from jobqueue.worker.programs import run_program
@@ -41,7 +40,7 @@ async def main() -> None:
     job = leased()
     task = asyncio.current_task()
     assert task is not None
-    attempt = Attempt(job, task, None, Unfollowed(job), Unwatched())
+    attempt = Attempt(job, task, None, Unwatched())
     await run_program(["touch", sys.argv[1]], None, attempt, Limits(), Gap())
 
 

@@ -12,8 +12,7 @@ from jobqueue.coordination.signals import (
     LockState,
     RedisOperation,
 )
-from jobqueue.domain.lease import Lease, LeasedJob
-from jobqueue.domain.outcome import Completed
+from jobqueue.domain.lease import Lease
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.events.signals import (
     EVENT_FIGURES,
@@ -34,11 +33,11 @@ from jobqueue.telemetry.metrics_figures import STALE_S, FigureMetrics
 from jobqueue.telemetry.metrics_queues import QueueMetrics
 from jobqueue.telemetry.metrics_server import ServerMetrics
 from jobqueue.telemetry.metrics_tally import Durations, Histogram
-from jobqueue.worker.signals import ATTEMPT_ENDED, AttemptEnded
+from jobqueue.worker.signals import ATTEMPTS_TIMED
 from tests.support.metrics import OPEN_METRICS, Page, page_of
 
 SIGNALS: tuple[Signal[object], ...] = (  # type: ignore[assignment]
-    *(JOBS_MOVED, QUERY_ENDED, FIGURES, EVENT_FIGURES, ATTEMPT_ENDED, JOBS_PROMOTED),
+    *(JOBS_MOVED, QUERY_ENDED, FIGURES, EVENT_FIGURES, ATTEMPTS_TIMED, JOBS_PROMOTED),
     *(SCHEDULER_CYCLE, LOCK_CHANGED, REDIS_OPERATION, RELAY_CHANGED, KAFKA_PUBLISH_FAILED),
     *(leases.JOBS_STARTED, leases.LEASES_ACQUIRED, leases.LEASES_RENEWED),
     *(leases.LEASES_EXPIRED, leases.LEASES_LOST, leases.RETRIES_CHARGED, leases.QUEUES_MISSING),
@@ -76,10 +75,6 @@ def figures(*names: str) -> Figures:
     return Figures([QueueFigures(name, NO_JOBS, 0, 0.0, 0) for name in names], 1, 0.0)
 
 
-def leased(queue: str) -> LeasedJob:
-    return LeasedJob(Lease(1, 1), uuid4(), queue, None, b"", 0, 1, True, 3, None)
-
-
 def everything_about(queue: str) -> None:
     """Let all happen in a queue that can."""
     JOBS_MOVED.emit(
@@ -93,7 +88,7 @@ def everything_about(queue: str) -> None:
     leases.JOBS_STARTED.emit({queue: [0.2, None]})
     leases.RETRIES_CHARGED.emit({queue: 1})
     JOBS_PROMOTED.emit({queue: 1})
-    ATTEMPT_ENDED.emit(AttemptEnded(leased(queue), Completed(), 0.2))
+    ATTEMPTS_TIMED.emit({queue: [0.2]})
 
 
 def everything_else(metrics: ServerMetrics | None) -> None:
