@@ -7,7 +7,6 @@ import sys
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from jobqueue.domain.lease import Lease, LeasedJob
@@ -65,13 +64,6 @@ class Listening(Protocol):
         """Return those of ``leases`` that certainly nobody here holds or is about to hold."""
 
 
-@dataclass(slots=True)
-class _Held:
-    job: LeasedJob
-    proven_at: float
-    deadline: float = math.inf
-
-
 class Keeper(Service):
     """Holds leases through a child process. Raises nothing when that dies: it is replaced.
 
@@ -99,7 +91,9 @@ class Keeper(Service):
         self._settings = settings
         self._facts = facts
         self._listening = listening
-        self._held: dict[Lease, _Held] = {}
+        self._held: dict[Lease, LeasedJob] = {}
+        self._proven: dict[Lease, float] = {}
+        self._deadlines: dict[Lease, float] = {}
         self._dropped: list[Lease] = []
         self._process: Process | None = None
         self._decoder = Decoder()
@@ -125,8 +119,7 @@ class Keeper(Service):
 
     def job(self, lease: Lease) -> LeasedJob | None:
         """Return the job held under ``lease``, None when it is not held."""
-        held = self._held.get(lease)
-        return held.job if held else None
+        return self._held.get(lease)
 
     def leases(self) -> list[Lease]:
         """Return all that are held."""
@@ -134,9 +127,10 @@ class Keeper(Service):
 
     def hold(self, jobs: Iterable[LeasedJob], proven_at: float) -> None:
         """Renew the leases of ``jobs``, won by a statement sent at ``proven_at``."""
-        new = {job.lease: _Held(job, proven_at) for job in jobs}
-        self._held |= new
+        new = {job.lease: job for job in jobs}
         if new:
+            self._held.update(new)
+            self._proven.update(dict.fromkeys(new, proven_at))
             self._tell(Hold(tuple(new), proven_at))
 
     def drop(self, lease: Lease) -> LeasedJob | None:
@@ -149,17 +143,22 @@ class Keeper(Service):
 
         Drops of one turn of the loop travel together.
         """
-        held = [self._held.pop(lease) for lease in leases if lease in self._held]
-        if held and not self._dropped:
+        jobs: list[LeasedJob] = []
+        for lease in leases:
+            if job := self._held.pop(lease, None):
+                del self._proven[lease]
+                self._deadlines.pop(lease, None)
+                jobs.append(job)
+        if jobs and not self._dropped:
             asyncio.get_running_loop().call_soon(self._tell_dropped)
-        self._dropped += [one.job.lease for one in held]
-        return [one.job for one in held]
+        self._dropped += [job.lease for job in jobs]
+        return jobs
 
     def set_deadline(self, lease: Lease, seconds: float) -> None:
         """Do not renew ``lease`` after ``seconds`` from now."""
-        if held := self._held.get(lease):
-            held.deadline = time.monotonic() + seconds
-            self._tell(Deadline(lease, held.deadline))
+        if lease in self._held:
+            at = self._deadlines[lease] = time.monotonic() + seconds
+            self._tell(Deadline(lease, at))
 
     def beat(self) -> None:
         """Say that the worker's loop turned; most calls cost nothing."""
@@ -221,10 +220,10 @@ class Keeper(Service):
         )
         worker = self._worker.result() if self._worker.done() else None
         self._tell(Begin(self._source, self._settings, self._facts, worker, self._draining))
-        for lease, held in self._held.items():
-            self._tell(Hold((lease,), held.proven_at))
-            if held.deadline < math.inf:
-                self._tell(Deadline(lease, held.deadline))
+        for lease, proven_at in self._proven.items():
+            self._tell(Hold((lease,), proven_at))
+        for lease, at in self._deadlines.items():
+            self._tell(Deadline(lease, at))
         return self._process
 
     async def _reap(self, process: Process) -> int:
@@ -243,7 +242,7 @@ class Keeper(Service):
         """Without a keeper nobody else does; this counts when none can be started for long."""
         now = time.monotonic()
         trusted = self._settings.trusted_until
-        lapsed = [k for k, held in self._held.items() if now >= trusted(held.proven_at)]
+        lapsed = [lease for lease, at in self._proven.items() if now >= trusted(at)]
         if lapsed:
             self._listening.lost(lapsed, "there was no keeper to renew it")
 
@@ -274,10 +273,9 @@ class Keeper(Service):
                 REACH_CHANGED.emit(ReachChanged(trouble))
 
     def _note_renewed(self, leases: Sequence[Lease], sent_at: float) -> None:
-        held = [self._held[lease] for lease in leases if lease in self._held]
-        for one in held:
-            one.proven_at = sent_at
-        self._listening.renewed([one.job for one in held])
+        held = [lease for lease in leases if lease in self._held]
+        self._proven.update(dict.fromkeys(held, sent_at))
+        self._listening.renewed([self._held[lease] for lease in held])
 
     def _tell_dropped(self) -> None:
         dropped, self._dropped = self._dropped, []

@@ -32,6 +32,7 @@ from jobqueue.lease.messages import (
     Moved,
     encode,
 )
+from jobqueue.runtime.collector import calm_collector
 from jobqueue.runtime.log_lines import Throttle, exception_of, message_of, own_context
 from jobqueue.runtime.log_values import plain
 from jobqueue.runtime.parent import end_with_parent
@@ -173,4 +174,5 @@ def run_keeper(make: MakeKeeper) -> None:
     end_with_parent(parent)
     for number in _UNHEEDED:
         signal.signal(number, signal.SIG_IGN)
+    calm_collector()
     asyncio.run(_serve(parent, make))

@@ -7,8 +7,7 @@ Instants are readings of the monotonic clock, which all processes of one machine
 
 import json
 import struct
-from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
@@ -19,7 +18,7 @@ from jobqueue.lease.settings import LeaseSettings
 
 _HEADER = 4
 _HOLD, _DROP = b"H", b"D"
-_INSTANT = struct.Struct("=d")
+_INSTANT, _PAIR = struct.Struct("=d"), struct.Struct("=qq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,13 +242,12 @@ def _decoded(frame: bytes) -> Message:
     return _KINDS[kind](**{name: _typed(name, value) for name, value in content.items()})
 
 
-def _packed(leases: Iterable[Lease]) -> bytes:
-    return array("q", chain.from_iterable(leases)).tobytes()
+def _packed(leases: Sequence[Lease]) -> bytes:
+    return struct.pack(f"={2 * len(leases)}q", *chain.from_iterable(leases))
 
 
 def _unpacked(data: bytes) -> tuple[Lease, ...]:
-    numbers = iter(array("q", data))
-    return tuple(map(new_lease, zip(numbers, numbers, strict=True)))
+    return tuple(map(new_lease, _PAIR.iter_unpack(data)))
 
 
 def _plain(value: object) -> object:

@@ -180,7 +180,9 @@ async def settle_leases(
         if s.fate is Fate.DONE
     }
     others = [s for s in first.values() if s.fate is not Fate.DONE]
-    ended = dict.fromkeys(await _complete(db, worker, done), False) if done else {}
+    ended: dict[Lease, bool] = {}
+    if done:
+        ended = dict.fromkeys(done.keys() - await _complete(db, worker, done), False)
     if others:
         ended |= await _settle(db, worker, others)
     known = await _find_ended(db, first.keys() - ended.keys())
@@ -202,17 +204,27 @@ async def complete_leases(
 
     The same as ``settle_leases`` for the common end, without what only the others need.
     """
-    ended = await _complete(db, worker, done)
-    return ended | await _find_ended(db, done.keys() - ended)
+    missed = await _complete(db, worker, done)
+    return done.keys() - missed | await _find_ended(db, missed) if missed else done.keys()
 
 
 async def _complete(
     db: Db, worker: int | None, done: Mapping[Lease, Completed]
 ) -> AbstractSet[Lease]:
+    """Return the leases that this did not end."""
     jobs, tokens = zip(*done, strict=True)
     results = [outcome.result for outcome in done.values()]
     truncated = [outcome.truncated for outcome in done.values()]
-    return set(map(new_lease, await db.fetch(_COMPLETE, jobs, tokens, results, truncated, worker)))
+    missed = await db.fetch(
+        _COMPLETE,
+        jobs,
+        tokens,
+        # Most jobs have no result; to send that of each costs more than the rest of this call.
+        results if results.count(None) < len(results) else (),
+        truncated if any(truncated) else (),
+        worker,
+    )
+    return frozenset(map(new_lease, missed))
 
 
 async def _settle(

@@ -21,7 +21,7 @@ from jobqueue.domain.outcome import (
 )
 from jobqueue.domain.state import Reason
 from jobqueue.store.jobs import cancel_job, get_job
-from jobqueue.store.leases import settle_leases
+from jobqueue.store.leases import complete_leases, settle_leases
 from jobqueue.store.pool import Connection
 from tests.store.conftest import Connect
 from tests.support.store import (
@@ -266,3 +266,21 @@ async def test_a_settle_waits_for_whoever_holds_its_row(db: Connection, another:
         with pytest.raises(asyncpg.LockNotAvailableError):
             await settle(db, job)
     assert await settle(db, job) == "settled"
+
+
+async def test_of_many_completions_those_that_are_lost_are_told_and_results_stay_with_their_jobs(
+    db: Connection,
+) -> None:
+    await add_queue(db)
+    ids = await submit(db, 3)
+    first, second, third = (job.lease for job in await claim(db, 3))
+    gone = Lease(second.job, third.token)
+    done = {first: Completed(), third: Completed(b"r", truncated=True), gone: Completed(b"x")}
+    assert await complete_leases(db, worker=WORKER, done=done) == {first, third}
+    assert await complete_leases(db, worker=WORKER, done=done) == {first, third}, "again"
+    jobs = [await get_job(db, job_id) for job_id in ids]
+    assert [(job.status, job.result, job.result_truncated) for job in jobs if job] == [
+        ("DONE", None, False),
+        ("RUNNING", None, False),
+        ("DONE", b"r", True),
+    ]

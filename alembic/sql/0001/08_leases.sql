@@ -193,10 +193,11 @@ BEGIN
         AND y.worker_id = p_worker AND y.running;
 END $$;
 
--- RUNNING→DONE, the common end. Each pair must be named once. Returns the pairs that it ended; a
--- missing one was lost, or ended by an earlier try. Matches id + token + worker, never ctid: a
--- renewal makes a new version of the row. With settle_leases the only one that may wait for a row of
--- leases while it holds others, and so both lock them by id; everything else skips locked ones.
+-- RUNNING→DONE, the common end. Each pair must be named once. Returns the pairs that it did not end,
+-- none as a rule: they were lost, or ended by an earlier try. Matches id + token + worker, never
+-- ctid: a renewal makes a new version of the row. With settle_leases the only one that may wait for
+-- a row of leases while it holds others, and so both lock them by id; everything else skips locked
+-- ones. p_results and p_truncated may be shorter: those behind their end have no result.
 CREATE FUNCTION jobqueue.complete_leases(
     p_ids bigint[], p_tokens bigint[], p_results bytea[], p_truncated bool[], p_worker int)
 RETURNS TABLE (job bigint, token bigint)
@@ -204,8 +205,10 @@ LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
+DECLARE
+    ids bigint[];
+    tokens bigint[];
 BEGIN
-    RETURN QUERY
     WITH d AS (
         DELETE FROM jobqueue.leases l USING (
             SELECT t.*
@@ -216,7 +219,8 @@ BEGIN
         WHERE l.id BETWEEN i.id AND i.id AND l.token = i.token AND l.worker_id = p_worker
           AND l.running
         RETURNING l.id, l.token, l.queue_id, l.started_at, l.seq, l.attempt, l.worker_id, l.retries,
-                  clock_timestamp() AS at, i.truncated, i.result
+                  clock_timestamp() AS at, coalesce(i.truncated, false) AS truncated,
+                  i.result
     ), f AS (
         INSERT INTO jobqueue.finished (id, started_at, finished_at, token, queue_id, seq, attempt,
             worker_id, reason, retries, dead, result_truncated, result)
@@ -230,13 +234,16 @@ BEGIN
                least(date_part('epoch', at - started_at) * 1000, 2147483647)::int, at
         FROM d
     )
-    SELECT id AS job, token FROM d;
+    SELECT array_agg(id), array_agg(token) INTO ids, tokens FROM d;
+    IF cardinality(ids) IS DISTINCT FROM cardinality(p_ids) THEN
+        RETURN QUERY SELECT * FROM unnest(p_ids, p_tokens) EXCEPT SELECT * FROM unnest(ids, tokens);
+    END IF;
 END $$;
 
 -- Every other end: each row moves from leases to where its fate says (WAIT: scheduled, READY:
 -- ready, DEAD: finished). A cancel flag that arrived meanwhile turns every fate into CANCELLED: it
--- was decided before this statement saw the row. Returns and matches as complete_leases; p_worker
--- is NULL for the reaper, who settles whoever holds them.
+-- was decided before this statement saw the row. Returns the pairs that it ended; matches as
+-- complete_leases. p_worker is NULL for the reaper, who settles whoever holds them.
 CREATE FUNCTION jobqueue.settle_leases(
     p_ids bigint[], p_tokens bigint[], p_fates text[], p_reasons text[], p_dead_reasons text[],
     p_delays_s float8[], p_retries smallint[], p_crashes smallint[], p_handbacks smallint[],
