@@ -46,16 +46,25 @@ def job_ids(raw: bytes) -> list[UUID]:
 
 
 async def submit_jobs(
-    db: Db, ids: Sequence[UUID], columns: JobColumns, *, atomic: bool, horizon_s: float
+    db: Db,
+    ids: Sequence[UUID],
+    columns: JobColumns,
+    *,
+    atomic: bool,
+    horizon_s: float,
+    hint: str | None = None,
 ) -> dict[int, Other]:
     """Store jobs under ids that the caller made; return what was not simply stored, by index.
+
+    ``hint`` (see ``wakeups.hint_of``) reaches idle workers with the commit, which then waits for
+    all others of the cluster that carry one: it is for rare commits only.
 
     Atomic: any outcome but REPEATED and EXISTING raises (SQLSTATE JQ001) and stores nothing.
     Safe to repeat with the same ids after an unclear commit; without keys, only outside of a
     transaction.
     """
     keyed = bool(columns.idempotency_key)
-    arguments = (horizon_s, ids, *_arrays(columns))
+    arguments = (horizon_s, ids, *_arrays(columns), hint)
     try:
         found = await db.fetch(_SUBMIT, atomic, keyed, *arguments)
     except asyncpg.UniqueViolationError:

@@ -19,6 +19,12 @@ async def notify_queues(db: Db, queues: Iterable[str]) -> None:
         await db.execute(_NOTIFY, payload)
 
 
+def hint_of(queues: Iterable[str]) -> str | None:
+    """Return the hint of these queues for a statement to send; None: none, or more than fits."""
+    payloads = _payloads(sorted(set(queues)))
+    return payloads[0] if len(payloads) == 1 else None
+
+
 def _payloads(names: list[str]) -> list[str]:
     """Join names with commas into as few payloads as fit."""
     payloads: list[str] = []

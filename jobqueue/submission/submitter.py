@@ -10,7 +10,7 @@ batches are never merged with strangers: they are all or none.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
 from uuid import UUID
@@ -45,6 +45,9 @@ _HELD_FIRST_S, _HELD_LAST_S = 0.02, 0.5
 
 Item = tuple[UUID, JobSpec]
 Announce = Callable[[Iterable[str]], None]
+Ride = Callable[[Iterable[str]], AbstractContextManager[str | None]]
+"""Lends a hint that a statement may send itself, as ``Announcer.ride``."""
+
 Others = Mapping[int, Other]
 Store = Callable[[], Awaitable[Others]]
 
@@ -70,11 +73,21 @@ class Submits(Protocol):
 class Submitter:
     """The one way in: validates, joins, stores, and announces what became ready."""
 
-    def __init__(self, pool: Pool, limits: Limits, announce: Announce) -> None:
-        """``announce`` gets queue names after each commit; it must not block."""
+    def __init__(
+        self,
+        pool: Pool,
+        limits: Limits,
+        announce: Announce,
+        ride: Ride = lambda _queues: nullcontext(),
+    ) -> None:
+        """``announce`` gets queue names after each commit; it must not block.
+
+        Those of a commit that ``ride`` lent a hint are not announced.
+        """
         self._pool = pool
         self._limits = limits
         self._announce = announce
+        self._ride = ride
         self._keyless = Batcher(self._flush, MAX_FLUSH)
         self._keyed = Batcher(self._flush, MAX_FLUSH)
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
@@ -96,8 +109,6 @@ class Submitter:
             other = await self._store_alone(item)
         if other is not None and other.outcome not in _ACCEPTED:
             raise _refusal(other.outcome, spec, at="job")
-        if not spec.delay_s and spec.not_before is None:
-            self._announce((spec.queue,))
         return Submitted(job_id) if other is None else _submitted(other)
 
     async def submit_many(self, specs: Sequence[JobSpec], request_id: str = "") -> list[Submitted]:
@@ -115,7 +126,7 @@ class Submitter:
             others = await self._until_free(lambda: self._store_batch_keyed(load), load)
         else:
             others = await _committed(lambda: self._store_batch(self._pool, load), load)
-        self._announce_due(columns)
+        self._announce(_due(load, others))
         made = list(map(Submitted, load.ids))
         for index, other in others.items():
             made[index] = _submitted(other)
@@ -148,6 +159,7 @@ class Submitter:
         load = _load([item])
         async with turn:
             others = await self._until_free(lambda: self._store_lane(load), load)
+        self._announce(_due(load, others))
         return others.get(0)
 
     async def _until_free(self, store: Store, load: Load) -> Others:
@@ -167,18 +179,21 @@ class Submitter:
         """Store a joined flush; None: stored; ``_ALONE`` for each when all must be tried alone."""
         load = _load(items)
         try:
-            others = await _committed(lambda: self._store_lane(load), load)
+            with self._ride(_due(load, {})) as hint:
+                others = await _committed(lambda: self._store_lane(load, hint), load)
         except Unavailable:
             raise
         except JobQueueError:
             return [_ALONE] * len(items)
+        if hint is None:
+            self._announce(_due(load, others))
         return list(map(others.get, range(len(items))))
 
-    async def _store_lane(self, load: Load) -> Others:
+    async def _store_lane(self, load: Load, hint: str | None = None) -> Others:
         if not load.columns.idempotency_key:
-            return await self._store(self._pool, load, atomic=False)
+            return await self._store(self._pool, load, atomic=False, hint=hint)
         async with self._impatient() as connection:
-            return await self._store(connection, load, atomic=False)
+            return await self._store(connection, load, atomic=False, hint=hint)
 
     @asynccontextmanager
     async def _impatient(self) -> AsyncIterator[Connection]:
@@ -187,18 +202,11 @@ class Submitter:
             await limit_lock_waits(connection, KEYED_LOCK_WAIT_S)
             yield connection
 
-    async def _store(self, db: Db, load: Load, *, atomic: bool) -> Others:
+    async def _store(self, db: Db, load: Load, *, atomic: bool, hint: str | None = None) -> Others:
+        horizon_s = self._limits.delay_s
         return await submit_jobs(
-            db, load.ids, load.columns, atomic=atomic, horizon_s=self._limits.delay_s
+            db, load.ids, load.columns, atomic=atomic, horizon_s=horizon_s, hint=hint
         )
-
-    def _announce_due(self, columns: JobColumns) -> None:
-        due = set(columns.queue)
-        if columns.delay_s or columns.not_before:
-            specs = columns.items()
-            due = {s.queue for s in specs if not s.delay_s and s.not_before is None}
-        if due:
-            self._announce(due)
 
 
 async def _committed(store: Store, load: Load) -> Others:
@@ -220,6 +228,19 @@ def _new(load: Load, others: Others, *, unclear: bool) -> Counter[str]:
         if i not in others or (unclear and others[i].outcome == "REPEATED")
     }
     return Counter(new.values())
+
+
+def _due(load: Load, others: Others) -> set[str]:
+    """Return the queues of what may be claimed at once, without what was refused."""
+    columns = load.columns
+    if not (others or columns.delay_s or columns.not_before):
+        return set(columns.queue)
+    return {
+        spec.queue
+        for index, spec in enumerate(columns.items())
+        if not spec.delay_s and spec.not_before is None
+        if index not in others or others[index].outcome in _ACCEPTED
+    }
 
 
 _ACCEPTED = ("REPEATED", "EXISTING")

@@ -150,7 +150,7 @@ class _Parts:
                 FigureReader(pool),
             ]
         )
-        self._submitter = Submitter(pool, limits, announcer.announce)
+        self._submitter = Submitter(pool, limits, announcer.announce, announcer.ride)
         self._queues = Queues(pool, limits, _defaults(settings), announcer.announce)
         facts = ServerFacts(version(), commit(), self._loops.services, self.helpers)
         services = Services(

@@ -60,6 +60,9 @@ END $$;
 -- p_atomic: anything but EXISTING and REPEATED raises JQ001 with DETAIL 'ordinal outcome', and
 -- nothing is stored.
 --
+-- p_hint: names of queues that idle workers hear of with the commit. A commit with a hint waits for
+-- all others that have one, so most have none, and the hint is sent by itself.
+--
 -- The plan is made once: the statement reads no table that grows, and planning it costs more than
 -- running it for one job. Ids and payloads have an element for each item, hashes too where there
 -- are keys; for the other columns see said.
@@ -67,7 +70,8 @@ CREATE FUNCTION jobqueue.submit_jobs(
     p_atomic bool, p_again bool, p_horizon_s float8, p_job_id uuid[], p_payload bytea[],
     p_queue text[], p_type text[], p_priority smallint[], p_max_retries int[], p_ttl_s float8[],
     p_delay_s float8[], p_not_before timestamptz[], p_timeout_s float8[], p_tenant text[],
-    p_key text[], p_hash bytea[], p_labels text[], p_trace text[])
+    p_key text[], p_hash bytea[], p_labels text[], p_trace text[],
+    p_hint text)
 RETURNS TABLE (ord bigint, job_id uuid, outcome text) LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
@@ -149,4 +153,7 @@ BEGIN
         END IF;
         RETURN NEXT;
     END LOOP;
+    IF p_hint IS NOT NULL THEN
+        PERFORM pg_notify('jobqueue_ready', p_hint);
+    END IF;
 END $$;

@@ -7,4 +7,4 @@
 SELECT ord, job_id, outcome
 FROM jobqueue.submit_jobs($1::bool, $2::bool, $3::float8, $4::uuid[], $5::bytea[], $6::text[],
     $7::text[], $8::smallint[], $9::int[], $10::float8[], $11::float8[], $12::timestamptz[],
-    $13::float8[], $14::text[], $15::text[], $16::bytea[], $17::text[], $18::text[]);
+    $13::float8[], $14::text[], $15::text[], $16::bytea[], $17::text[], $18::text[], $19::text);
