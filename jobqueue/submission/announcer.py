@@ -9,10 +9,10 @@ milliseconds. A hint that is lost costs a worker one poll.
 
 import asyncio
 import math
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
 from jobqueue.runtime.service import Service
 from jobqueue.store.faults import translated
 from jobqueue.store.pool import Connection, connect
@@ -20,6 +20,8 @@ from jobqueue.store.wakeups import hint_of, notify_queues
 
 _GAP_S = 0.005
 _RIDE_REST = 10
+"""So many times as long as a statement with a hint took, the next ones have none."""
+
 _TIMEOUT_S = 5.0
 _IDLE_S = 30.0
 
@@ -28,15 +30,20 @@ class Announcer(Service):
     """Sends hints on a connection of its own, so that a busy pool does not delay them."""
 
     def __init__(
-        self, dsn: str, *, connect_timeout_s: float = 3.0, pgbouncer: bool = False
+        self,
+        dsn: str,
+        *,
+        connect_timeout_s: float = 3.0,
+        pgbouncer: bool = False,
+        clock: Clock = SYSTEM_CLOCK,
     ) -> None:
-        super().__init__("announcer", interval_s=_IDLE_S)
+        super().__init__("announcer", interval_s=_IDLE_S, clock=clock)
         self._dsn = dsn
         self._connect_timeout_s = connect_timeout_s
         self._pgbouncer = pgbouncer
         self._gathered: set[str] = set()
         self._connection: Connection | None = None
-        self._ride_from = 0.0
+        self._ride_from = -math.inf
 
     @contextmanager
     def ride(self, queues: Iterable[str]) -> Iterator[str | None]:
@@ -44,7 +51,7 @@ class Announcer(Service):
 
         None: it must not, or there is nothing to tell; have them announced after the commit.
         """
-        begun = time.monotonic()
+        begun = self._clock.monotonic()
         hint = hint_of(queues) if begun >= self._ride_from else None
         if hint is None:
             yield None
@@ -53,7 +60,7 @@ class Announcer(Service):
         try:
             yield hint
         finally:
-            ended = time.monotonic()
+            ended = self._clock.monotonic()
             self._ride_from = ended + _RIDE_REST * (ended - begun)
 
     def announce(self, queues: Iterable[str]) -> None:

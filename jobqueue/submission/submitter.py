@@ -126,7 +126,7 @@ class Submitter:
             others = await self._until_free(lambda: self._store_batch_keyed(load), load)
         else:
             others = await _committed(lambda: self._store_batch(self._pool, load), load)
-        self._announce(_due(load, others))
+        self._announce_due(load, others)
         made = list(map(Submitted, load.ids))
         for index, other in others.items():
             made[index] = _submitted(other)
@@ -159,7 +159,7 @@ class Submitter:
         load = _load([item])
         async with turn:
             others = await self._until_free(lambda: self._store_lane(load), load)
-        self._announce(_due(load, others))
+        self._announce_due(load, others)
         return others.get(0)
 
     async def _until_free(self, store: Store, load: Load) -> Others:
@@ -186,7 +186,7 @@ class Submitter:
         except JobQueueError:
             return [_ALONE] * len(items)
         if hint is None:
-            self._announce(_due(load, others))
+            self._announce_due(load, others)
         return list(map(others.get, range(len(items))))
 
     async def _store_lane(self, load: Load, hint: str | None = None) -> Others:
@@ -207,6 +207,10 @@ class Submitter:
         return await submit_jobs(
             db, load.ids, load.columns, atomic=atomic, horizon_s=horizon_s, hint=hint
         )
+
+    def _announce_due(self, load: Load, others: Others) -> None:
+        if due := _due(load, others):
+            self._announce(due)
 
 
 async def _committed(store: Store, load: Load) -> Others:

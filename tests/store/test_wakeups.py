@@ -2,11 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 
-from jobqueue.store.pool import Connection
+from jobqueue.domain.limits import Limits
+from jobqueue.runtime.clock import ManualClock
+from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.wakeups import Listener, notify_queues
 from jobqueue.submission.announcer import Announcer
+from jobqueue.submission.submitter import Submitter
+from tests.support.store import add_queue, spec
 from tests.support.waiting import eventually
 
 
@@ -139,3 +143,54 @@ async def announced_again(announcer: Announcer, heard: Heard) -> bool:
     announcer.announce(["c"])
     await asyncio.sleep(0)
     return await heard.queues({"c"})
+
+
+async def test_the_hint_of_a_lone_submission_comes_with_its_commit(
+    database: str, db: Connection, pool: Pool
+) -> None:
+    await add_queue(db)
+    announced: list[set[str]] = []
+    announcer = Announcer(database, clock=ManualClock())  # not started: it sends nothing itself
+    submitter = Submitter(
+        pool, Limits(), lambda queues: announced.append(set(queues)), announcer.ride
+    )
+    async with listening(database) as heard:
+        await submitter.submit(spec())
+        await eventually(lambda: heard.queues({"q"}))
+    assert announced == []
+
+
+async def test_a_hint_that_is_refused_costs_no_job(db: Connection, pool: Pool) -> None:
+    await add_queue(db)
+    announced: list[set[str]] = []
+    submitter = Submitter(
+        pool,
+        Limits(),
+        lambda queues: announced.append(set(queues)),
+        lambda _queues: nullcontext("x" * 8_000),  # more than NOTIFY takes
+    )
+    made = await submitter.submit(spec())
+    assert await db.fetchval("SELECT count(*) FROM jobqueue.ready") == 1
+    assert not made.existing
+    assert announced == [{"q"}]
+
+
+async def test_hints_ride_one_at_a_time_and_rest_ten_times_as_long() -> None:
+    clock = ManualClock()
+    announcer = Announcer("postgresql://", clock=clock)
+    with announcer.ride({"b", "a"}) as first, announcer.ride({"c"}) as beside:
+        clock.advance(0.1)
+    assert (first, beside) == ("a,b", None)
+    clock.advance(0.9)
+    with announcer.ride({"c"}) as early:
+        pass
+    clock.advance(0.2)
+    with announcer.ride({"c"}) as late, announcer.ride(()) as nothing:
+        pass
+    assert (early, late, nothing) == (None, "c", None)
+
+
+async def test_hints_that_do_not_fit_into_one_do_not_ride() -> None:
+    announcer = Announcer("postgresql://", clock=ManualClock())
+    with announcer.ride(f"{n:0200}" for n in range(50)) as hint:
+        assert hint is None
