@@ -23,7 +23,7 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 .DEFAULT_GOAL := help
 .PHONY: help setup proto proto-check lint format typecheck contracts check \
         test test-unit test-integration test-e2e coverage demo trace-demo metrics-dump \
-        show-kafka-outage show-outage bench bench-full clean
+        show-kafka-outage show-outage bench bench-full bench-tuning clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,6 +99,10 @@ bench: $(READY) ## Measure jobqueue and its peers side by side: minutes
 
 bench-full: $(READY) ## The same with full sizes and long series: hours
 	$(BIN)/python -m bench --form full --out docs/benchmarks $(ARGS)
+
+bench-tuning: $(READY) ## Measure the tables of docs/tuning.md, and put them there: minutes
+	$(BIN)/python -m bench --only tuning --no-peers --runs 3 --name tuning --out docs/benchmarks
+	$(BIN)/python -m bench.advice docs/benchmarks/tuning.json docs/tuning.md
 
 trace-demo: $(READY) ## Run one job that fails once, and print its trace as a tree
 	@$(BIN)/python -m examples.trace $(ARGS)

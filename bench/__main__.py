@@ -13,7 +13,7 @@ import click
 
 from bench.cluster import Cluster, running_cluster
 from bench.contestants import PEERS, contestants, install
-from bench.form import FORMS, Form
+from bench.form import FORMS, FULL, Form
 from bench.machine import machine, versions
 from bench.processes import ROOT
 from bench.report import write
@@ -46,29 +46,37 @@ class Order:
     workloads: tuple[Workload, ...]
     peers: frozenset[str]
     out: Path
+    name: str
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--form", type=click.Choice(list(FORMS)), default="short", show_default=True)
 @click.option(
-    "--only", multiple=True, type=click.Choice(_NAMES), help="Workloads; all unless given."
+    "--only",
+    multiple=True,
+    type=click.Choice(_NAMES),
+    help="Workloads; all of the form unless given.",
 )
 @click.option("--peer", multiple=True, type=click.Choice(_PEERS), help="Peers; all unless given.")
 @click.option("--no-peers", is_flag=True, help="Measure jobqueue alone.")
 @click.option("--runs", type=click.IntRange(1), help="Instead of what the form says.")
 @click.option("--estimate", is_flag=True, help="Say how long it would take; measure nothing.")
 @click.option("--out", type=_FOLDER, default=CACHE / "results", help="Where results go.")
+@click.option("--name", help="Name of the page and its files; the form's unless given.")
 @click.option("--logs", type=_FOLDER, help="Keep the logs of all programs there.")
 def main(**given: Any) -> None:
     """Measure jobqueue and its peers on one PostgreSQL, and write down what was seen.
 
-    Writes FORM.json, FORM.md and plots. Environments of peers are made once, below .bench/.
+    Writes NAME.json, NAME.md and plots. Environments of peers are made once, below .bench/.
     """
+    form = FORMS[given["form"]].repeated(given["runs"])
+    names = given["only"] or [w.name for w in WORKLOADS if w.short or form.name == FULL.name]
     order = Order(
-        form=FORMS[given["form"]].repeated(given["runs"]),
-        workloads=tuple(w for w in WORKLOADS if w.name in (given["only"] or _NAMES)),
+        form=form,
+        workloads=tuple(w for w in WORKLOADS if w.name in names),
         peers=frozenset(() if given["no_peers"] else given["peer"] or _PEERS),
         out=given["out"],
+        name=given["name"] or form.name,
     )
     with TemporaryDirectory(prefix="jobqueue-bench-") as scratch:
         logs = given["logs"] or Path(scratch)
@@ -92,6 +100,7 @@ async def _measure(order: Order, logs: Path) -> None:
     systems, installed, absent = await install(order.peers, CACHE, _say)
     async with running_cluster(CACHE) as cluster:
         run = Run(
+            name=order.name,
             form=order.form.name,
             started_at=_now(),
             machine=machine(),
@@ -107,7 +116,7 @@ async def _measure(order: Order, logs: Path) -> None:
 
         await run_all(stage, order.workloads, run, _say, save)
     _say(f"measured for {sum(table.seconds for table in run.tables) / 60:.1f} min")
-    _say(f"written to {order.out / order.form.name}.md")
+    _say(f"written to {order.out / order.name}.md")
 
 
 def _forecast(stage: Stage, order: Order) -> None:

@@ -15,6 +15,10 @@ from jobqueue.embedded.server import EmbeddedPostgres
 _MIB = 1024**2
 _MOST_BUFFERS_MIB = 2048
 _EMPTY = "template1"
+_SEGMENTS, _SEGMENT_MIB = 64, 16
+_USE_UP = "SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()"
+"""Puts a record into a segment of the WAL and leaves it."""
+
 _STATED = """
     SELECT name, current_setting(name) AS setting FROM pg_settings
     WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes', 'wal_level', 'jit',
@@ -35,6 +39,9 @@ def settings() -> dict[str, str]:
         "shared_buffers": f"{buffers}MB",
         # A checkpoint in the middle of a cell would hit whoever is measured then.
         "max_wal_size": "16GB",
+        # A server that has run for a while writes to segments that it has used before. One that is
+        # new fills each with zeros first, and everybody's commits wait for that.
+        "min_wal_size": f"{_SEGMENTS * _SEGMENT_MIB}MB",
         "checkpoint_timeout": "30min",
         "max_connections": "500",
     }
@@ -60,15 +67,27 @@ class Cluster:
 
     async def stop(self) -> None:
         """Stop it; whoever is connected is cut off. Harmless when it is stopped."""
-        if self._admin is not None:
-            await self._admin.close()
+        admin, self._admin = self._admin, None
+        if admin is not None:
+            await admin.close()
         await asyncio.to_thread(self._server.stop)
 
     async def restart(self, outage_s: float) -> None:
-        """Stop it for so long; its databases have the same DSNs afterwards."""
+        """Stop it for so long; its databases have the same DSNs afterwards.
+
+        Whoever gives up meanwhile leaves it running: the next cell needs it.
+        """
         await self.stop()
-        await asyncio.sleep(outage_s)
-        await self.start()
+        try:
+            await asyncio.sleep(outage_s)
+        finally:
+            await self.start()
+
+    async def prepare_wal(self) -> None:
+        """Make segments of the WAL that will be used again, 1 GiB in all."""
+        for _ in range(_SEGMENTS):
+            await self._asking.execute(_USE_UP)
+        await self._asking.execute("CHECKPOINT")
 
     async def stated(self) -> Mapping[str, str]:
         """Return every setting that matters, as PostgreSQL itself tells it."""
@@ -135,6 +154,7 @@ async def running_cluster(folder: Path) -> AsyncIterator[Cluster]:
         try:
             await cluster.start()
             await cluster.extend("pg_walinspect")
+            await cluster.prepare_wal()
             yield cluster
         finally:
             await cluster.stop()

@@ -35,9 +35,11 @@ class Form:
     held_peers: int  # the fastest first
     scale_direct: tuple[int, ...]
     scale_remote: tuple[int, ...]
+    scale_both: int  # of each kind at once; 0: never
     scale_most_busy: int  # workers that a small machine can keep busy; more share the same jobs
     scale_s: float
-    event_cost_s: float
+    event_cost_jobs: int
+    event_cost_s: float  # of the rows alone
     relay_jobs: int
     memory_jobs: int
     memory_s: float
@@ -78,8 +80,10 @@ SHORT = Form(
     held_peers=1,
     scale_direct=(1, 2, 4),
     scale_remote=(2,),
+    scale_both=0,
     scale_most_busy=4,
     scale_s=3.0,
+    event_cost_jobs=20_000,
     event_cost_s=3.0,
     relay_jobs=5_000,
     memory_jobs=50_000,
@@ -115,9 +119,11 @@ FULL = Form(
     held_rate_s=1_800.0,
     held_peers=2,
     scale_direct=(1, 2, 4, 8, 16, 32, 64, 100),
-    scale_remote=(1, 2, 4, 8, 16, 32, 64, 100),
+    scale_remote=(1, 2, 4, 16),
+    scale_both=100,
     scale_most_busy=16,
     scale_s=5.0,
+    event_cost_jobs=200_000,
     event_cost_s=10.0,
     relay_jobs=50_000,
     memory_jobs=1_000_000,

@@ -54,13 +54,22 @@ class Window:
             "wal_b": (self.wal - self.images) / count,
             "image_b": self.images / count,
             "foreign_pct": self.foreign_pct,
+            "busy_pct": self.busy_pct,
             **costs,
         }
 
     @property
     def foreign_pct(self) -> float:
         """How much of the machine went to others."""
-        return 100 * self.foreign / (self.seconds * (os.cpu_count() or 1))
+        return self._share(self.foreign)
+
+    @property
+    def busy_pct(self) -> float:
+        """How much of the machine was used at all."""
+        return self._share(self.foreign + sum(self.cpu.values()))
+
+    def _share(self, used: float) -> float:
+        return 100 * used / (self.seconds * (os.cpu_count() or 1))
 
 
 def between(first: Reading, last: Reading) -> Window:

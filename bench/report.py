@@ -6,26 +6,34 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench import plots
+from bench.form import FULL
 from bench.results import Cell, Column, Point, Run, Table
 from bench.stats import Spread
-from bench.targets import verdicts
+from bench.targets import Verdict, verdicts
 
 _HEAD = """\
 Made by `bench`; [how to read it](../benchmarks.md). Each figure is the median of the runs, with
 the lowest and the highest in parentheses.
 """
 
+_SMALLER = """
+\\* In the smaller sizes and shorter times of this form; the full form has those of the target.
+"""
+
+NOTES = Path(__file__).parent / "notes"
+"""One paragraph a workload, kept by people: what limits it, and what was tried."""
+
 NOISY_PCT = 10.0
 """Of the machine used by others: above it the wall-clock figures of a cell mean little."""
 
 
 def write(run: Run, folder: Path) -> None:
-    """Write `FORM.json`, `FORM.md` and the plots, each as a whole."""
+    """Write `NAME.json`, `NAME.md` and the plots, each as a whole."""
     folder.mkdir(parents=True, exist_ok=True)
-    charts = {f"{run.form}-{name}.svg": svg for name, svg in _charts(run).items()}
+    charts = {f"{run.name}-{name}.svg": svg for name, svg in _charts(run).items()}
     files = {
-        f"{run.form}.json": json.dumps(asdict(run), indent=1) + "\n",
-        f"{run.form}.md": markdown(run),
+        f"{run.name}.json": json.dumps(asdict(run), indent=1) + "\n",
+        f"{run.name}.md": markdown(run),
         **charts,
     }
     for name, text in files.items():
@@ -37,7 +45,7 @@ def write(run: Run, folder: Path) -> None:
 def markdown(run: Run) -> str:
     """Return the run as a page."""
     parts = [
-        f"# Benchmark, {run.form} form\n",
+        f"# Benchmark, {run.form} form{_part(run)}\n",
         _HEAD,
         _facts(run),
         _targets(run),
@@ -47,23 +55,38 @@ def markdown(run: Run) -> str:
     return "\n".join(part for part in parts if part)
 
 
+def _part(run: Run) -> str:
+    return "" if run.name == run.form else f": {run.name}"
+
+
 def _facts(run: Run) -> str:
     facts = {**run.machine, **run.versions, "from": run.started_at, "to": run.finished_at}
-    return _rows(("", ""), [(name, value) for name, value in facts.items() if value])
+    return table_rows(("", ""), [(name, value) for name, value in facts.items() if value])
 
 
 def _settings(settings: Mapping[str, str]) -> str:
     rows = [(f"`{name}`", f"`{value}`") for name, value in settings.items()]
-    return "## PostgreSQL\n\nThe same for everybody:\n\n" + _rows(("setting", "value"), rows)
+    return "## PostgreSQL\n\nThe same for everybody:\n\n" + table_rows(("setting", "value"), rows)
 
 
 def _targets(run: Run) -> str:
-    rows = [
-        (v.name, v.target, v.seen, "yes" if v.holds else "**no**") for v in verdicts(run.tables)
-    ]
+    found = verdicts(run.tables)
+    rows = [(v.name, v.target, v.seen, _judged(v, run)) for v in found]
     if not rows:
         return ""
-    return "## Targets\n\n" + _rows(("target", "at least or at most", "measured", "holds"), rows)
+    small = any(v.sized for v in found) and run.form != FULL.name
+    return (
+        "## Targets\n\nRatios are between cells of this run, against the fastest peer in it.\n\n"
+        + table_rows(("target", "limit", "measured", "holds"), rows)
+        + (_SMALLER if small else "")
+    )
+
+
+def _judged(verdict: Verdict, run: Run) -> str:
+    if verdict.holds is None:
+        return ""
+    mark = " *" if verdict.sized and run.form != FULL.name else ""
+    return ("yes" if verdict.holds else "**no**") + mark
 
 
 def _section(run: Run, table: Table) -> str:
@@ -73,9 +96,15 @@ def _section(run: Run, table: Table) -> str:
     rows = [_row(cell, columns) for cell in table.cells]
     parts = [f"## {table.title}\n", f"{table.about} Took {table.seconds:.0f} s.\n"]
     if columns:
-        parts.append(_rows(("", *(c.title for c in columns), "runs", "remarks"), rows))
-    charts = [f"![{table.title}]({run.form}-{name}.svg)\n" for name in _charts_of(table)]
-    return "\n".join(parts + charts)
+        parts.append(table_rows(("", *(c.title for c in columns), "runs", "remarks"), rows))
+    charts = [f"![{table.title}]({run.name}-{name}.svg)\n" for name in _charts_of(table)]
+    return "\n".join([*parts, *charts, *_note(table.name)])
+
+
+def _note(workload: str) -> list[str]:
+    path = NOTES / f"{workload}.md"
+    text = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+    return [f"**What limits it, and what was tried.** {text}\n"] if text else []
 
 
 def _row(cell: Cell, columns: list[Column]) -> tuple[str, ...]:
@@ -99,7 +128,8 @@ def _figure(spread: Spread | None, digits: int) -> str:
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
-def _rows(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+def table_rows(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    """Return a table of Markdown."""
     lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 

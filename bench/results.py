@@ -66,8 +66,12 @@ class Table:
 
 @dataclass(slots=True)
 class Run:
-    """One run of the harness: everything that is needed to read and to repeat it."""
+    """One run of the harness: everything that is needed to read and to repeat it.
 
+    ``name`` is that of its page and its files.
+    """
+
+    name: str
     form: str
     started_at: str
     machine: Mapping[str, str]

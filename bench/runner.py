@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.results import Cell, Run, Table
+from bench.errors import TookTooLong
+from bench.results import Cell, Run, Sample, Table
 from bench.stage import Stage
-from bench.workloads.base import Workload
+from bench.workloads.base import Plan, Workload
 
 Say = Callable[[str], None]
 Save = Callable[[Run], None]
@@ -64,11 +65,23 @@ async def _run(stage: Stage, workload: Workload, cells: list[Cell], say: Say) ->
         for plan, cell in zip(plans, cells, strict=True):
             if number < (plan.runs or runs) and not cell.fault:
                 with _noted(cell, stage.folder / "faults.log"):
-                    async with asyncio.timeout(_PATIENCE * (prepares_s + plan.lasts_s) + _SPARE_S):
-                        cell.samples.append(await plan.run())
+                    within_s = _PATIENCE * (prepares_s + plan.lasts_s) + _SPARE_S
+                    cell.samples.append(await _within(within_s, plan))
                 say(f"  {number + 1}/{runs} {cell.label}: {_glance(workload, cell)}")
     for system, reason in stage.absent.items() if workload.compares else ():
         cells.append(Cell(system, "", fault=f"not measured: {reason}"))
+
+
+async def _within(seconds: float, plan: Plan) -> Sample:
+    """Run once. Raises TookTooLong when it is given up."""
+    patience = asyncio.timeout(seconds)
+    try:
+        async with patience:
+            return await plan.run()
+    except TimeoutError as error:
+        if not patience.expired():
+            raise
+        raise TookTooLong(f"given up after {seconds:.0f} s") from error
 
 
 @contextmanager
@@ -79,7 +92,7 @@ def _noted(cell: Cell, log: Path) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - whatever a system or its driver may raise
         with log.open("a", encoding="utf-8") as file:
             traceback.print_exception(error, file=file)
-        cell.fault = f"{type(error).__name__}: {error}"
+        cell.fault = f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def _glance(workload: Workload, cell: Cell) -> str:

@@ -57,6 +57,7 @@ class Workload(ABC):
     plot: ClassVar[str] = ""
     compares: ClassVar[bool] = False  # peers take part
     main: ClassVar[bool] = False  # repeated more often than the others
+    short: ClassVar[bool] = True  # part of the short form; else it must be named there
 
     @abstractmethod
     def plans(self, stage: Stage) -> Sequence[Plan]:

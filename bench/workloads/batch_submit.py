@@ -14,7 +14,8 @@ from bench.workloads.base import COSTS, FOREIGN, RATE, SCENE_S, Plan, Workload
 _PER_S = 15_000
 """What most systems store at least."""
 
-_WAYS = {CLIENT: "gRPC, client library", MESSAGES: "gRPC, messages made beforehand"}
+WAYS = ("gRPC, client library", "gRPC, messages made beforehand")
+IN_PROCESS = "in process"
 
 
 class BatchSubmit(Workload):
@@ -38,12 +39,12 @@ class BatchSubmit(Workload):
         lasts_s = measured_s + SCENE_S
         ways = [
             Plan("jobqueue", title, partial(self._through_server, stage, way), lasts_s)
-            for way, title in _WAYS.items()
+            for way, title in zip((CLIENT, MESSAGES), WAYS, strict=True)
         ]
         direct = [
             Plan(
                 system.name,
-                "in process" if isinstance(system, Ours) else "",
+                IN_PROCESS if isinstance(system, Ours) else "",
                 partial(self._direct, stage, system),
                 lasts_s,
                 runs=stage.form.slow_runs if system.slow else None,

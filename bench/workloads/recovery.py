@@ -81,7 +81,8 @@ class Recovery(Workload):
         Column("p50", "p50 ms"),
         Column("p99", "p99 ms"),
         Column("max", "max ms"),
-        Column("times", "measured"),
+        Column("faults", "faults"),
+        Column("jobs", "jobs measured"),
         Column("again_p99", "claimed again, p99 ms"),
         FOREIGN,
     )
@@ -126,7 +127,7 @@ async def _killed(stage: Stage) -> Sample:
         waits = await _seconds(scene, _AGAIN)
         await _kill(scene, spare)
     more = {"again_p99": 1000 * percentile(waits, 99), "foreign_pct": window.foreign_pct}
-    return _sample(late, _HELD * faults, **more)
+    return _sample(late, faults, _HELD, **more)
 
 
 async def _stopped(stage: Stage) -> Sample:
@@ -145,8 +146,7 @@ async def _stopped(stage: Stage) -> Sample:
             await scene.end(worker)
             await scene.connection.execute("DELETE FROM jobqueue.ready")
         window = await scene.meter.since(first)
-    expected = _HELD * stage.form.recovery_faults
-    return _sample(late, expected, foreign_pct=window.foreign_pct)
+    return _sample(late, stage.form.recovery_faults, _HELD, foreign_pct=window.foreign_pct)
 
 
 async def _restarted(stage: Stage) -> Sample:
@@ -161,7 +161,7 @@ async def _restarted(stage: Stage) -> Sample:
         for _ in range(form.recovery_faults):
             await stage.cluster.restart(form.recovery_outage_s)
             late.append(await _first_claim(scene))
-    return _sample(late, form.recovery_faults)
+    return _sample(late, form.recovery_faults, 1)
 
 
 async def _first_claim(scene: Scene) -> float:
@@ -192,7 +192,7 @@ async def _deaf(stage: Stage) -> Sample:
         await until(partial(says, scene, ALL_DONE), within_s=_ENDS_S, what="the last job")
         window = await scene.meter.since(first)
         times = await pick_up_times(scene)
-    return _sample(times, stage.form.pickup_jobs, foreign_pct=window.foreign_pct)
+    return _sample(times, 1, stage.form.pickup_jobs, foreign_pct=window.foreign_pct)
 
 
 async def _holding(scene: Scene, count: int, *flags: str, **settings: object) -> Sequence[Program]:
@@ -218,8 +218,9 @@ async def _seconds(scene: Scene, question: str, *values: object) -> list[float]:
     return [row[0] for row in await scene.connection.fetch(question, *values)]
 
 
-def _sample(late: Sequence[float], expected: int, **more: float) -> Sample:
-    """Sum up; a loss that did not come about for each of those expected is no measurement."""
-    if len(late) != expected:
-        raise BenchError(f"{len(late)} of {expected} were seen")
-    return Sample({**percentiles(late, scale=1000), "times": len(late), **more})
+def _sample(late: Sequence[float], faults: int, jobs: int, **more: float) -> Sample:
+    """Sum up what ``jobs`` met at each fault; what did not come about is no measurement."""
+    if len(late) != faults * jobs:
+        raise BenchError(f"{len(late)} of {faults * jobs} were seen")
+    counts = {"faults": faults, "jobs": len(late)}
+    return Sample({**percentiles(late, scale=1000), **counts, **more})

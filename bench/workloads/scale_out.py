@@ -19,6 +19,7 @@ _IDEAL = 100.0
 _START_S = 2.0
 """About how long the start and the end of one worker keep the cores busy."""
 
+_ONE = ("--concurrency", "1")
 _SERVED = "SELECT count(DISTINCT worker_id) FROM jobqueue.finished"
 _CONNECTIONS = """
     SELECT count(*) FROM pg_stat_activity
@@ -28,7 +29,7 @@ _CONNECTIONS = """
 
 
 class ScaleOut(Workload):
-    """Direct workers, and remote ones through one server."""
+    """Direct workers, remote ones through one server, and both at once."""
 
     name = "scale-out"
     title = "Scale-out"
@@ -36,13 +37,14 @@ class ScaleOut(Workload):
         "Workers with `--concurrency 1` and jobs that wait ten milliseconds, so one worker could do"
         f" {_IDEAL:.0f} jobs/s at best. Workers are registered and jobs stored before the"
         " queue is resumed. Throughput follows their number until the cores are full. Served:"
-        " workers that ended at least one job."
+        " workers that ended at least one job. Connections: to PostgreSQL, of all programs."
     )
     columns = (
         RATE,
         Column("of_ideal", "% of ideal", 1),
         Column("served", "served"),
         Column("connections", "connections"),
+        Column("busy_pct", "cores busy %"),
         *COSTS[:3],
         FOREIGN,
     )
@@ -50,25 +52,30 @@ class ScaleOut(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """As many direct workers as the form says, one step after the other; then remote ones."""
-        direct = [(count, False) for count in stage.form.scale_direct]
-        remote = [(count, True) for count in stage.form.scale_remote]
-        return [
-            Plan(
-                "jobqueue",
-                f"{count} {'remote' if through else 'direct'}",
-                partial(self._run, stage, count, through=through),
-                stage.form.scale_s + SCENE_S + _START_S * count,
-                runs=1 if count > stage.form.scale_most_busy else None,
-            )
-            for count, through in (*direct, *remote)
-        ]
+        form = stage.form
+        counts = [(n, 0) for n in form.scale_direct] + [(0, n) for n in form.scale_remote]
+        if form.scale_both:
+            counts.append((form.scale_both, form.scale_both))
+        return [self._plan(stage, direct, remote) for direct, remote in counts]
 
-    async def _run(self, stage: Stage, count: int, *, through: bool) -> Sample:
-        ours = Ours()
+    def _plan(self, stage: Stage, direct: int, remote: int) -> Plan:
+        count = direct + remote
+        return Plan(
+            "jobqueue",
+            variant(direct, remote),
+            partial(self._run, stage, direct, remote),
+            stage.form.scale_s + SCENE_S + _START_S * count,
+            runs=1 if count > stage.form.scale_most_busy else None,
+        )
+
+    async def _run(self, stage: Stage, direct: int, remote: int) -> Sample:
+        ours, count = Ours(), direct + remote
         async with stage.scene(ours) as scene:
-            address = (await start_server(scene))[1] if through else ""
             await pause_queue(scene.connection, QUEUE, paused=True)
-            await start_workers(scene, count, "--concurrency", "1", address=address)
+            await start_workers(scene, direct, *_ONE)
+            if remote:
+                _, address = await start_server(scene)
+                await start_workers(scene, remote, *_ONE, address=address)
             jobs = int(_IDEAL * min(count, stage.form.scale_most_busy) * stage.form.scale_s)
             await store(scene.dsn, [JobSpec(queue=QUEUE, type="sleep")] * jobs)
             await pause_queue(scene.connection, QUEUE, paused=False)
@@ -79,3 +86,9 @@ class ScaleOut(Workload):
         of_ideal = 100 * sample.values["jobs_per_s"] / (_IDEAL * count)
         more = {"of_ideal": of_ideal, "served": served, "connections": connections}
         return Sample({**sample.values, **more})
+
+
+def variant(direct: int, remote: int) -> str:
+    """Return what the table calls so many workers of each kind."""
+    kinds = ((direct, "direct"), (remote, "remote"))
+    return " and ".join(f"{count} {kind}" for count, kind in kinds if count)

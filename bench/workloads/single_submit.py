@@ -40,24 +40,26 @@ class SingleSubmit(Workload):
         """The product, and the echo beside it."""
         lasts_s = _WARM_S + stage.form.single_submit_s + SCENE_S
         return [
-            Plan("jobqueue", "SubmitJob", partial(self._submit, stage), lasts_s),
+            Plan("jobqueue", "SubmitJob", partial(submitted_singly, stage), lasts_s),
             Plan(ECHO, "", partial(self._echo, stage), lasts_s, note="nothing is stored"),
         ]
-
-    async def _submit(self, stage: Stage) -> Sample:
-        async with stage.scene(Ours()) as scene:
-            client = await _client(scene, server(scene.dsn))
-            await stage.cluster.rest(scene.dsn, analyze=False)
-            before = await scene.count(Ours().probes.left)
-            window, said = await _measured(stage, scene, client)
-            after = await scene.count(Ours().probes.left)
-            return Sample({**said, **window.values(after - before)})
 
     async def _echo(self, stage: Stage) -> Sample:
         async with stage.scene(Ours()) as scene:
             client = await _client(scene, module("bench.programs.echo"))
             window, said = await _measured(stage, scene, client)
             return Sample({**said, **window.values(said["calls"])})
+
+
+async def submitted_singly(stage: Stage, **settings: object) -> Sample:
+    """Measure one server with these settings."""
+    async with stage.scene(Ours()) as scene:
+        client = await _client(scene, server(scene.dsn, **settings))
+        await stage.cluster.rest(scene.dsn, analyze=False)
+        before = await scene.count(Ours().probes.left)
+        window, said = await _measured(stage, scene, client)
+        after = await scene.count(Ours().probes.left)
+        return Sample({**said, **window.values(after - before)})
 
 
 async def _client(scene: Scene, launch: Launch) -> Program:

@@ -26,4 +26,6 @@ def run() -> Run:
         ],
         plot="jobs_per_s",
     )
-    return Run("short", "2026-01-01", {"cores": "2"}, {"jobqueue": "1"}, {"fsync": "on"}, [drain])
+    return Run(
+        "short", "short", "2026-01-01", {"cores": "2"}, {"jobqueue": "1"}, {"fsync": "on"}, [drain]
+    )

@@ -1,13 +1,16 @@
 import json
+import re
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
 
 from bench import plots
-from bench.report import markdown, write
-from bench.results import Run, Sample, Table
+from bench.report import NOTES, markdown, write
+from bench.results import Cell, Run, Sample, Table
 from bench.stats import Spread
+from bench.workloads.all import WORKLOADS
+from bench.workloads.claim import BIG
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -24,8 +27,47 @@ def test_the_page_says_who_could_not_take_part(run: Run) -> None:
 
 def test_the_page_judges_the_targets_it_has_figures_for(run: Run) -> None:
     page = markdown(run)
-    assert "| N-4 drain against the fastest peer, 1 process | ≥ 1.3 × | 2.50 × | yes |" in page
+    assert (
+        "| N-4 drain against the fastest peer, 1 process | ≥ 1.3 × (goal 2) | 2.50 × | yes |"
+        in page
+    )
     assert "2 processes | ≥" not in page
+
+
+def test_what_a_smaller_form_says_of_a_target_with_a_size_is_marked(run: Run) -> None:
+    claim = Table("claim", "Claim", "About.", ())
+    claim.cells.append(Cell("jobqueue", BIG, samples=[Sample({"p95": 9.0})]))
+    run.tables = [claim]
+    assert "| ≤ 10 ms | 9.00 ms | yes * |" in markdown(run)
+    assert "smaller sizes" in markdown(run)
+    run.form = "full"
+    assert "| ≤ 10 ms | 9.00 ms | yes |" in markdown(run)
+    assert "smaller sizes" not in markdown(run)
+
+
+def test_the_page_takes_over_what_people_say_of_a_workload(run: Run) -> None:
+    said = (NOTES / "drain.md").read_text(encoding="utf-8").strip()
+    assert f"**What limits it, and what was tried.** {said}" in markdown(run)
+
+
+def test_there_is_a_paragraph_for_every_workload() -> None:
+    notes = {path.stem: path.read_text(encoding="utf-8") for path in NOTES.glob("*.md")}
+    assert notes.keys() == {workload.name for workload in WORKLOADS}
+    assert all(len(text.strip().splitlines()) == 1 for text in notes.values())
+
+
+def test_links_in_paragraphs_lead_from_the_page_to_decisions() -> None:
+    folder = NOTES.parents[1] / "docs" / "benchmarks"
+    for path in NOTES.glob("*.md"):
+        for link in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
+            assert (folder / link).resolve().exists(), f"{path.name}: {link}"
+
+
+def test_a_part_of_a_form_has_a_page_of_its_own(run: Run, tmp_path: Path) -> None:
+    run.name = "part"
+    write(run, tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} == {"part.json", "part.md", "part-drain.svg"}
+    assert "# Benchmark, short form: part" in markdown(run)
 
 
 def test_a_cell_that_shared_the_machine_is_marked(run: Run) -> None:
