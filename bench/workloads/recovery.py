@@ -58,7 +58,7 @@ _CLAIMED_SINCE = """
 """
 _CUT = """
     SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name = 'jq-listener'
+    WHERE datname = current_database() AND application_name = 'jq-worker'
 """
 
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from jobqueue.domain.lease import Lease, Renewal
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
-from jobqueue.lease.hot import HotConnection
+from jobqueue.lease.hot import HotConnection, connecting
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.store import workers
 from jobqueue.store.leases import list_cancelled_leases, renew_leases
@@ -44,11 +44,8 @@ class DatabaseBacking:
         self._facts = facts
         self._lease_s = settings.lease_s
         self.hot = HotConnection(
-            dsn,
-            name="jq-keeper",
+            connecting(dsn, settings, "jq-keeper"),
             timeout_s=settings.statement_timeout_s,
-            connect_timeout_s=settings.connect_timeout_s,
-            pgbouncer=settings.pgbouncer,
             on_reconnect=on_reconnect,
         )
 

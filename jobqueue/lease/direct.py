@@ -1,7 +1,7 @@
 """Leases straight from PostgreSQL: what a worker with database access uses.
 
-At most three connections a process: the hot one for claims, starts and settles; the listener for
-wake-ups; the keeper's. Claims and settles take turns on the hot one (see ``hot``).
+Three connections a process: one for claims and starts, on which wake-ups arrive too; one for
+settles; the keeper's. So the database claims while it settles.
 """
 
 import contextlib
@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.outcome import Charge, Completed, Released, Settlement, decide
@@ -16,7 +17,7 @@ from jobqueue.domain.worker import WorkerFacts
 from jobqueue.lease.claimer import Claimer
 from jobqueue.lease.duties import CLAIM_FLIGHT_S
 from jobqueue.lease.holder import Holder
-from jobqueue.lease.hot import TRANSIENT, HotConnection, retried
+from jobqueue.lease.hot import TRANSIENT, Connect, HotConnection, connecting, retried
 from jobqueue.lease.keeper import Keeper
 from jobqueue.lease.probes import ProbePlan
 from jobqueue.lease.settings import LeaseSettings
@@ -24,7 +25,7 @@ from jobqueue.lease.settler import Ending
 from jobqueue.lease.tally import tell_claimed, tell_done, tell_settled, tell_started
 from jobqueue.store.leases import LeaseAnswer, complete_leases, settle_leases, start_leases
 from jobqueue.store.pool import Connection
-from jobqueue.store.wakeups import Listener
+from jobqueue.store.wakeups import connect_listening
 from jobqueue.store.workers import deregister_worker
 
 __all__ = ["DirectLeases", "LeaseSettings"]
@@ -42,32 +43,22 @@ class DirectLeases(Holder):
         super().__init__()
         self._dsn = dsn
         self._settings = settings
-        self._hot = HotConnection(
-            dsn,
-            name="jq-worker",
-            timeout_s=settings.statement_timeout_s,
-            connect_timeout_s=settings.connect_timeout_s,
-            pgbouncer=settings.pgbouncer,
-        )
+        within_s = settings.statement_timeout_s
+        self._claims = HotConnection(self._listening(), timeout_s=within_s)
+        self._settles = HotConnection(connecting(dsn, settings, "jq-settler"), timeout_s=within_s)
         self._claimer = Claimer(queues, ProbePlan(frozenset(types)), settings.lease_s)
-        self._listener: Listener | None = None
         self._worker = 0
         self._facts: WorkerFacts | None = None
         self._flights: set[float] = set()
 
     async def open(self, facts: WorkerFacts) -> None:
-        """Start the keeper, which registers the worker; then listen for wake-ups.
+        """Start the keeper, which registers the worker. Hints arrive from the first claim on.
 
         Raises Unavailable when the worker is not registered within 30 s.
         """
         self._facts = facts
         keeper = Keeper(KEEPER, self._dsn, self._settings, facts, self)
         self._worker = await self._keep(keeper, self._settings.lease_s)
-        if not self._settings.pgbouncer:
-            self._listener = Listener(
-                self._dsn, self._hinted, connect_timeout_s=self._settings.connect_timeout_s
-            )
-            await self._listener.start()
 
     async def claim(self, n: int, *, running: bool) -> list[LeasedJob]:
         """Take up to ``n`` jobs. Those of a caller that is cancelled meanwhile are handed back."""
@@ -84,11 +75,10 @@ class DirectLeases(Holder):
         if self._kept is None:
             return
         await self._finish()
-        if self._listener is not None:
-            await self._listener.stop()
         with contextlib.suppress(*TRANSIENT):  # shown as OFFLINE, and pruned in time
-            await self._hot.run(lambda c: deregister_worker(c, self._worker, self._facts))
-        await self._hot.close()
+            await self._settles.run(lambda c: deregister_worker(c, self._worker, self._facts))
+        await self._settles.close()
+        await self._claims.close()
 
     def disowned(self, leases: Sequence[Lease]) -> Sequence[Lease]:
         """Return those that are not ours; none while a claim is in flight that may bring them."""
@@ -103,7 +93,7 @@ class DirectLeases(Holder):
         begun = time.monotonic()
         self._flights.add(begun)
         try:
-            jobs, sent_at = await self._hot.run(lambda c: self._claim_on(c, n, running=running))
+            jobs, sent_at = await self._claims.run(lambda c: self._claim_on(c, n, running=running))
         except BaseException:
             self._keeper.reconcile()
             raise
@@ -143,45 +133,59 @@ class DirectLeases(Holder):
     async def _start_once(self, leases: Sequence[Lease]) -> tuple[list[LeaseAnswer], float]:
         sent_at = time.monotonic()
         lease_s = self._settings.lease_s
-        answers = await self._hot.run(
+        answers = await self._claims.run(
             lambda c: start_leases(c, worker=self._worker, leases=leases, lease_s=lease_s)
         )
         return answers, sent_at
 
     # Settles.
 
-    def _ending(self, batch: Sequence[Ending]) -> None:
-        # Claims take their turn on the same connection behind it.
-        self._on_ending([ending.job for ending in batch])
-
     async def _flush(self, batch: Sequence[Ending]) -> AbstractSet[Lease]:
-        done = [e for e in batch if isinstance(e.outcome, Completed)]
-        settled = await self._complete(done) if done else frozenset[Lease]()
-        if len(done) == len(batch):
-            return settled
+        """Write the common end with nothing of what only the others need, then these.
+
+        Told when all is written: a batch of which a part failed is written again, and finds what
+        it has written before.
+        """
+        completed = [e for e in batch if isinstance(e.outcome, Completed)]
         others = [e for e in batch if not isinstance(e.outcome, Completed)]
-        return settled | await self._settle(others)
-
-    async def _complete(self, batch: Sequence[Ending]) -> AbstractSet[Lease]:
-        """Write the common end, with nothing of what only the others need."""
-        done = {e.job.lease: e.outcome for e in batch if isinstance(e.outcome, Completed)}
-        settled = await self._hot.run(lambda c: complete_leases(c, worker=self._worker, done=done))
-        # What an earlier try did is heard of here for the first time, as below.
-        tell_done([e.job.queue for e in batch if e.job.lease in settled])
-        return settled
-
-    async def _settle(self, batch: Sequence[Ending]) -> AbstractSet[Lease]:
-        settlements = [_decided(ending) for ending in batch]
-        answers = await self._hot.run(
-            lambda c: settle_leases(c, worker=self._worker, settlements=settlements)
+        settlements = [_decided(ending) for ending in others]
+        done, answers = await self._settles.run(
+            lambda c: self._write(c, completed, settlements),
         )
-        asked = {e.lease: (e.job.queue, s) for e, s in zip(batch, settlements, strict=True)}
+        tell_done([e.job.queue for e in completed if e.lease in done])
+        asked = {e.lease: (e.job.queue, s) for e, s in zip(others, settlements, strict=True)}
         tell_settled(answers, asked, unclear=True)
-        return frozenset(a.lease for a in answers if a.state == "settled")
+        return done.union(a.lease for a in answers if a.state == "settled")
+
+    async def _write(
+        self, db: Connection, completed: Sequence[Ending], settlements: Sequence[Settlement]
+    ) -> tuple[frozenset[Lease], Sequence[LeaseAnswer]]:
+        worker, done, answers = self._worker, frozenset[Lease](), list[LeaseAnswer]()
+        if completed:
+            outcomes = {e.lease: e.outcome for e in completed if isinstance(e.outcome, Completed)}
+            done = frozenset(await complete_leases(db, worker=worker, done=outcomes))
+        if settlements:
+            answers = await settle_leases(db, worker=worker, settlements=settlements)
+        return done, answers
 
     def _jobs_ended(self, queues: AbstractSet[str]) -> None:
         for queue in queues:
             self._claimer.job_ended(queue)
+
+    # Hints.
+
+    def _listening(self) -> Connect:
+        """Return what opens the connection of claims; behind PgBouncer nobody listens."""
+        if self._settings.pgbouncer:
+            return connecting(self._dsn, self._settings, "jq-worker")
+        return partial(
+            connect_listening,
+            self._dsn,
+            self._hinted,
+            self._hint.set,  # a claim opens the next one, whatever there is to claim
+            connect_timeout_s=self._settings.connect_timeout_s,
+            application_name="jq-worker",
+        )
 
     def _hinted(self, queues: frozenset[str]) -> None:
         if self._claimer.hint(queues):

@@ -39,7 +39,6 @@ class Holder(ABC):
         self._hint = asyncio.Event()
         self._errands = Errands()
         self._callbacks: list[Callable[[News], None]] = []
-        self._on_ending: Callable[[Sequence[LeasedJob]], None] = _unheard_of
 
     async def start(self, leases: Sequence[Lease]) -> frozenset[Lease]:
         """Start prefetched jobs; forget those that could not be."""
@@ -53,10 +52,6 @@ class Holder(ABC):
             asyncio.get_running_loop().call_soon(answered, job, False, None)
         else:
             self._settler.settle(Ending(job, outcome), answered)
-
-    def on_ending(self, callback: Callable[[Sequence[LeasedJob]], None]) -> None:
-        """Call ``callback`` with jobs whose outcomes are written before the next claim."""
-        self._on_ending = callback
 
     def set_deadline(self, lease: Lease, seconds: float) -> None:
         """Renew this lease for ``seconds`` from now at most."""
@@ -117,10 +112,6 @@ class Holder(ABC):
         """Write outcomes, as ``settler.Flush`` says."""
 
     @abstractmethod
-    def _ending(self, batch: Sequence[Ending]) -> None:
-        """Take note that outcomes are about to be written; not yet whether in vain."""
-
-    @abstractmethod
     def _jobs_ended(self, queues: AbstractSet[str]) -> None:
         """Take note that jobs of these queues are settled."""
 
@@ -140,7 +131,7 @@ class Holder(ABC):
         Raises Unavailable when the worker is not registered within 30 s; nothing is kept then.
         """
         self._kept = keeper
-        self._settling = Settler(self._flush, self._ended, self._ending, patience_s=lease_s)
+        self._settling = Settler(self._flush, self._ended, patience_s=lease_s)
         await keeper.start()
         try:
             return await keeper.registered(OPEN_TIMEOUT_S)
@@ -181,10 +172,6 @@ class Holder(ABC):
     def _publish(self, news: News) -> None:
         for callback in self._callbacks:
             callback(news)
-
-
-def _unheard_of(_jobs: Sequence[LeasedJob]) -> None:
-    """Nobody wants to know."""
 
 
 def _unheard(_job: LeasedJob, _held: bool, _error: Exception | None) -> None:  # noqa: FBT001 - as ``Answered``

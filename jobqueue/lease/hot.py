@@ -1,15 +1,17 @@
 """One connection that is always there, or being replaced.
 
-Claims, starts and settles of a worker share it, one at a time, in the order in which they came: a
-claim that waits behind a settle finds what that has written. Each connection more would be one
-that the database holds open for every worker process.
+A worker has two: one for claims and starts, which hears of new jobs too, one for settles. So the
+database claims while it settles (docs/adr/0021). Each connection more would be one that the
+database holds open for every worker process.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 from jobqueue.errors import Aborted, DeadlineExceeded, Unavailable
+from jobqueue.lease.settings import LeaseSettings
 from jobqueue.store import pool
 from jobqueue.store.faults import TRIES, backoff_s, is_transient, translated
 from jobqueue.store.pool import Connection
@@ -30,8 +32,25 @@ async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
     return await attempt()
 
 
+Connect = Callable[[], Awaitable[Connection]]
+"""Opens a connection, in a time that it bounds itself."""
+
+
+def connecting(dsn: str, settings: LeaseSettings, name: str) -> Connect:
+    """Return what opens a connection that hears of nothing."""
+    return partial(
+        pool.connect,
+        dsn,
+        connect_timeout_s=settings.connect_timeout_s,
+        pgbouncer=settings.pgbouncer,
+        application_name=name,
+    )
+
+
 class HotConnection:
     """Runs work on one connection, one piece at a time, each within ``timeout_s`` seconds.
+
+    Pieces have their turn in the order in which they came.
 
     A connection that failed in a way that leaves its state in doubt is cut, not closed: a peer
     that is gone would never answer. ``on_reconnect`` hears of every connection but the first.
@@ -39,19 +58,13 @@ class HotConnection:
 
     def __init__(
         self,
-        dsn: str,
+        connect: Connect,
         *,
-        name: str,
         timeout_s: float,
-        connect_timeout_s: float,
-        pgbouncer: bool,
         on_reconnect: Callable[[], None] = lambda: None,
     ) -> None:
-        self._dsn = dsn
-        self._name = name
+        self._connect = connect
         self._timeout_s = timeout_s
-        self._connect_timeout_s = connect_timeout_s
-        self._pgbouncer = pgbouncer
         self._on_reconnect = on_reconnect
         self._lock = asyncio.Lock()
         self._connection: Connection | None = None
@@ -84,12 +97,7 @@ class HotConnection:
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
-            self._connection = await pool.connect(
-                self._dsn,
-                connect_timeout_s=self._connect_timeout_s,
-                pgbouncer=self._pgbouncer,
-                application_name=self._name,
-            )
+            self._connection = await self._connect()
             if self._connected_before:
                 self._on_reconnect()
             self._connected_before = True

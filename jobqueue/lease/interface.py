@@ -57,7 +57,7 @@ class Leases(Protocol):
     async def open(self, facts: WorkerFacts) -> None:
         """Register the worker, start the renewing of leases, open own connections.
 
-        Never more than three connections per process: hot connection, listener, keeper.
+        Never more than three connections per process: for claims, for settles, the keeper's.
         """
 
     async def claim(self, n: int, *, running: bool) -> list[LeasedJob]:
@@ -81,12 +81,6 @@ class Leases(Protocol):
 
         Calls are batched. Transient errors are retried while the lease may still be held. The
         lease is renewed until the answer, and not after it.
-        """
-
-    def on_ending(self, callback: Callable[[Sequence[LeasedJob]], None]) -> None:
-        """Call ``callback`` with jobs whose outcomes are written before whatever is claimed next.
-
-        Only where that can be said: else it is never called, and the answers have to be waited for.
         """
 
     def set_deadline(self, lease: Lease, seconds: float) -> None:

@@ -18,7 +18,7 @@ from jobqueue.domain.records import record
 from jobqueue.errors import JobQueueError
 from jobqueue.lease.hot import TRANSIENT
 from jobqueue.lease.interface import Answered
-from jobqueue.lease.signals import SETTLE_REFUSED, SettleRefused
+from jobqueue.lease.signals import ANSWER_BROKE, SETTLE_REFUSED, AnswerBroke, SettleRefused
 from jobqueue.runtime.tasks import start_detached
 from jobqueue.store.faults import backoff_s
 
@@ -40,14 +40,15 @@ class Ending:
 
 Flush = Callable[[Sequence[Ending]], Awaitable[AbstractSet[Lease]]]
 """Writes outcomes; returns the leases of those that took effect, now or by an earlier try whose
-answer was lost. The others had lost their lease. Refuses all of them or none."""
+answer was lost. The others had lost their lease. After an error any of them may have taken effect;
+to write them again, in any parts, is safe."""
 
 
 class Ended(Protocol):
     """Hears of every answer, before those who asked."""
 
     def __call__(self, leases: Sequence[Lease], *, settled: bool) -> None:
-        """``settled`` is False when the outcomes were not recorded."""
+        """``settled`` is False when the outcomes were not recorded. Must not raise."""
 
 
 class Settler:
@@ -58,17 +59,8 @@ class Settler:
     meanwhile is held any more.
     """
 
-    def __init__(
-        self,
-        flush: Flush,
-        ended: Ended,
-        ending: Callable[[Sequence[Ending]], None],
-        *,
-        patience_s: float,
-    ) -> None:
-        """``ending`` hears of each batch when its first flush is about to begin."""
+    def __init__(self, flush: Flush, ended: Ended, *, patience_s: float) -> None:
         self._flush = flush
-        self._ending = ending
         self._ended = ended
         self._patience_s = patience_s
         self._answers: dict[Lease, Answered] = {}
@@ -105,7 +97,6 @@ class Settler:
             while self._gathered:
                 batch = self._gathered[:MAX_BATCH]
                 del self._gathered[:MAX_BATCH]
-                self._ending(batch)
                 await self._settle_batch(batch)
         finally:
             self._task = None
@@ -167,9 +158,17 @@ class Settler:
         if jobs:
             self._ended([job.lease for job in jobs], settled=settled)
         for job in jobs:
-            self._answers.pop(job.lease)(job, settled, error)
+            _tell(self._answers.pop(job.lease), job, error, settled=settled)
             for answered in self._others.pop(job.lease, ()):
-                answered(job, settled, error)
+                _tell(answered, job, error, settled=settled)
+
+
+def _tell(answered: Answered, job: LeasedJob, error: Exception | None, *, settled: bool) -> None:
+    """Give one answer. Whoever takes it badly takes nobody else's away."""
+    try:
+        answered(job, settled, error)
+    except Exception as fault:  # noqa: BLE001 - told; the answers behind it must be given
+        ANSWER_BROKE.emit(AnswerBroke(job, fault))
 
 
 def _substitute(ending: Ending, error: JobQueueError) -> Ending:

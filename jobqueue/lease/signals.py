@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from jobqueue.domain.lease import Lease
+from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.runtime.signals import Signal
 
 
@@ -35,6 +35,14 @@ class SettleRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerBroke:
+    """Who was told what came of this job's settlement raised this: a fault of ours."""
+
+    job: LeasedJob
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
 class TakeoverSkipped:
     """A lease could not be taken over and was passed by; the next sweep tries it again."""
 
@@ -60,5 +68,6 @@ RETRIES_CHARGED: Signal[Mapping[str, int]] = Signal("retries_charged")
 QUEUES_MISSING: Signal[frozenset[str]] = Signal("queues_missing")
 """Of the queues that a worker is to serve, those that do not exist (any more)."""
 SETTLE_REFUSED: Signal[SettleRefused] = Signal("settle_refused")
+ANSWER_BROKE: Signal[AnswerBroke] = Signal("answer_broke")
 TAKEOVER_SKIPPED: Signal[TakeoverSkipped] = Signal("takeover_skipped")
 REACH_CHANGED: Signal[ReachChanged] = Signal("reach_changed")

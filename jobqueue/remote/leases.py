@@ -165,9 +165,6 @@ class RemoteLeases(Holder):
 
     # Settles.
 
-    def _ending(self, batch: Sequence[Ending]) -> None:
-        """What comes next is for the server to say, which counts the room itself."""
-
     async def _flush(self, batch: Sequence[Ending]) -> frozenset[Lease]:
         settled: set[Lease] = set()
         for results in _calls([result_message(e.lease, e.outcome) for e in batch]):

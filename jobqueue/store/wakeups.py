@@ -1,5 +1,6 @@
 """NOTIFY and LISTEN: hints that may be lost. Polling is always the backstop."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 
 from jobqueue.runtime.service import Service
@@ -36,27 +37,62 @@ def _payloads(names: list[str]) -> list[str]:
     return payloads
 
 
+Heard = Callable[[frozenset[str]], None]
+"""Gets the names of queues that may have jobs; no names: any may, as hints were missed. Runs on the
+loop, and must not block."""
+
+
+async def connect_listening(
+    dsn: str,
+    heard: Heard,
+    closed: Callable[[], None],
+    *,
+    connect_timeout_s: float,
+    application_name: str,
+) -> Connection:
+    """Open a connection that hints arrive on, and call ``heard`` with no names first.
+
+    ``closed`` is called soon after its end, whoever ends it; that a peer is gone without a word is
+    found only by asking. Raises Unavailable when it cannot be had in time.
+    """
+    connection = await connect(
+        dsn, connect_timeout_s=connect_timeout_s, application_name=application_name
+    )
+    try:
+        with translated():
+            async with asyncio.timeout(connect_timeout_s):
+                await connection.add_listener(CHANNEL, lambda *args: heard(_names(args[3])))
+        connection.add_termination_listener(lambda _: closed())
+    except BaseException:
+        connection.terminate()
+        raise
+    heard(frozenset())
+    return connection
+
+
+def _names(payload: object) -> frozenset[str]:
+    return frozenset(str(payload).split(","))
+
+
 class Listener(Service):
     """Calls back with queue names as hints arrive, on a connection of its own.
 
-    Replaces a dead connection by itself. ``healthy`` tells whether hints can arrive now. After
-    each (re)connect it calls back with no names: hints were missed meanwhile.
+    Replaces a dead connection by itself. ``healthy`` tells whether hints can arrive now.
     """
 
     def __init__(
         self,
         dsn: str,
-        callback: Callable[[frozenset[str]], None],
+        heard: Heard,
         *,
         connect_timeout_s: float = 3.0,
         check_interval_s: float = 30.0,
         application_name: str = "jq-listener",
     ) -> None:
-        """``callback`` runs on the loop; it must not block."""
         super().__init__("listener", interval_s=check_interval_s)
         self._application_name = application_name
         self._dsn = dsn
-        self._callback = callback
+        self._heard = heard
         self._connect_timeout_s = connect_timeout_s
         self._connection: Connection | None = None
 
@@ -71,8 +107,13 @@ class Listener(Service):
         A half-open socket never says that it is dead; only a question without an answer does.
         """
         if self._connection is None or self._connection.is_closed():
-            self._connection = await self._connect()
-            self._callback(frozenset())
+            self._connection = await connect_listening(
+                self._dsn,
+                self._heard,
+                self.wake,
+                connect_timeout_s=self._connect_timeout_s,
+                application_name=self._application_name,
+            )
             return
         try:
             with translated():
@@ -86,21 +127,3 @@ class Listener(Service):
         if self._connection is not None:
             self._connection.terminate()
             self._connection = None
-
-    async def _connect(self) -> Connection:
-        connection = await connect(
-            self._dsn,
-            connect_timeout_s=self._connect_timeout_s,
-            application_name=self._application_name,
-        )
-        try:
-            with translated():
-                connection.add_termination_listener(lambda _: self.wake())
-                await connection.add_listener(CHANNEL, self._heard)
-        except BaseException:
-            connection.terminate()
-            raise
-        return connection
-
-    def _heard(self, _connection: object, _pid: int, _channel: str, payload: object) -> None:
-        self._callback(frozenset(str(payload).split(",")))

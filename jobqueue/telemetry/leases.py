@@ -68,10 +68,6 @@ class TracedLeases:
         )
         self._leases.settle(job, outcome, partial(_acknowledged, span, answered))
 
-    def on_ending(self, callback: Callable[[Sequence[LeasedJob]], None]) -> None:
-        """Call ``callback`` with jobs whose outcomes are written before the next claim."""
-        self._leases.on_ending(callback)
-
     def set_deadline(self, lease: Lease, seconds: float) -> None:
         """Renew this lease for ``seconds`` from now at most."""
         self._leases.set_deadline(lease, seconds)

@@ -2,7 +2,14 @@
 
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.outcome import Failed, Outcome
-from jobqueue.lease.signals import LEASES_LOST, SETTLE_REFUSED, LeaseLoss, SettleRefused
+from jobqueue.lease.signals import (
+    ANSWER_BROKE,
+    LEASES_LOST,
+    SETTLE_REFUSED,
+    AnswerBroke,
+    LeaseLoss,
+    SettleRefused,
+)
 from jobqueue.runtime.log import Logger, get_logger
 from jobqueue.worker.signals import (
     ATTEMPT_BEGUN,
@@ -48,6 +55,7 @@ class WorkerLog:
         PROCESS_ENDED.subscribe(self._process_ended)
         LEASES_LOST.subscribe(self._lost)
         SETTLE_REFUSED.subscribe(self._refused)
+        ANSWER_BROKE.subscribe(self._taken_badly)
 
     def _begun(self, news: AttemptBegun) -> None:
         self._log.debug("attempt begun", **_names(news.job))
@@ -60,6 +68,10 @@ class WorkerLog:
 
     def _broke(self, news: AttemptBroke) -> None:
         self._log.bind(**_names(news.job)).error("an attempt broke the worker", error=news.error)
+
+    def _taken_badly(self, news: AnswerBroke) -> None:
+        log = self._log.bind(**_names(news.job))
+        log.error("an answer to a settlement broke the worker", error=news.error)
 
     def _dropped(self, news: OutcomeDropped) -> None:
         self._log.warning("outcome dropped", why=news.why, **_names(news.job))

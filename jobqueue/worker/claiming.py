@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from jobqueue.domain.lease import Lease, LeasedJob
-from jobqueue.domain.outcome import Cancelled, Released
+from jobqueue.domain.limits import Limits, safe_text
+from jobqueue.domain.outcome import Cancelled, Failed, Released
 from jobqueue.lease.interface import Leases
 from jobqueue.runtime.service import Service
+from jobqueue.worker.endings import describe
 from jobqueue.worker.executor import Executor
 from jobqueue.worker.lanes import Lanes
 from jobqueue.worker.registry import Registry
@@ -59,11 +61,11 @@ class Room:
 class Claiming(Service):
     """Fills free slots with RUNNING jobs and the prefetch with ASSIGNED ones.
 
-    A slot is free again when the outcome of its job is written before the next claim. So the
-    database sees no more leases of this worker than it has room for, except for a moment, and up to
-    twice as many, when a claim comes between: a connection broke, an outcome was refused, or ends
-    of several kinds took two statements. Where that cannot be said, a slot is free when the
-    settlement was answered. ``idle`` is set while no job is held.
+    A slot is free again when the settlement of its job was answered: what is free is what the
+    database said. So it never sees more leases of this worker than slots and prefetch, also when
+    connections break or outcomes are refused. The one exception are leases that nobody knows to
+    exist, of a claim whose answer was lost: nothing runs for them, and they are soon handed back.
+    ``idle`` is set while no job is held.
 
     Transient errors are the Service's business: it backs off and tries for ever.
     """
@@ -81,8 +83,6 @@ class Claiming(Service):
         self._saturated = False
         self._idle_s = FIRST_IDLE_S
         self._busy: dict[Lease, LeasedJob] = {}
-        self._ending: dict[Lease, LeasedJob] = {}
-        leases.on_ending(self._end)
         self._lanes = Lanes(self._execute)
         self._waiting: deque[tuple[float, LeasedJob]] = deque()
 
@@ -165,9 +165,7 @@ class Claiming(Service):
         return seconds
 
     def _free(self) -> int:
-        """Return how many slots are free; none while too many outcomes are not answered."""
-        slots = self._room.concurrency
-        return min(slots, 2 * slots - len(self._ending)) - len(self._busy)
+        return self._room.concurrency - len(self._busy)
 
     def _more_come_free(self) -> bool:
         """Tell whether more slots may be about to come free than are free.
@@ -223,21 +221,14 @@ class Claiming(Service):
             await self._executor.execute(job, self._freed, task)
         except Exception as error:  # noqa: BLE001 - a fault of ours costs this job, not those behind it
             ATTEMPT_BROKE.emit(AttemptBroke(job, error))
-            self._freed(job)
+            # Its lease would run on, and its slot be taken, for as long as this worker lives.
+            self._executor.settle(job, Failed(_broken(error)), self._freed)
         except asyncio.CancelledError:
             self._freed(job)
             raise
 
-    def _end(self, jobs: Sequence[LeasedJob]) -> None:
-        """Their slots are free, for claims from now on."""
-        for job in jobs:
-            if self._busy.pop(job.lease, None):
-                self._ending[job.lease] = job
-        if self._saturated or self._waiting:
-            self.wake()
-
     def _freed(self, job: LeasedJob) -> None:
-        if self._ending.pop(job.lease, None) is None and self._busy.pop(job.lease, None) is None:
+        if self._busy.pop(job.lease, None) is None:
             return
         if not self._busy:
             self._update_idle()
@@ -245,7 +236,7 @@ class Claiming(Service):
             self.wake()
 
     def _update_idle(self) -> None:
-        if not self._busy and not self._ending and not self._waiting:
+        if not self._busy and not self._waiting:
             self.idle.set()
         else:
             self.idle.clear()
@@ -264,6 +255,10 @@ class Hints(Service):
         if await self._leases.wait_for_work(_HINT_WAIT_S):
             self._claiming.hint()
         return 0.0
+
+
+def _broken(error: Exception) -> str:
+    return safe_text(f"the worker could not run it: {describe(error)}", Limits().error_bytes)
 
 
 def _running(job: LeasedJob) -> LeasedJob:

@@ -15,7 +15,7 @@ LAST_BEAT = "SELECT extract(epoch FROM last_beat_at)::float8 FROM jobqueue.worke
 CONNECTIONS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database()
-      AND application_name IN ('jq-worker', 'jq-keeper', 'jq-listener')
+      AND application_name IN ('jq-worker', 'jq-settler', 'jq-keeper')
 """
 
 

@@ -24,7 +24,6 @@ from jobqueue.lease.settings import LeaseSettings
 from jobqueue.lease.signals import LEASES_LOST, SETTLE_REFUSED, LeaseLoss
 from jobqueue.lease.takeover import Takeover, expired
 from jobqueue.store.pool import Connection, connect
-from jobqueue.store.wakeups import notify_queues
 from jobqueue.store.workers import command_worker
 from tests.support.leases import QUICK, Heard, open_leases
 from tests.support.settling import settled
@@ -32,6 +31,7 @@ from tests.support.soundness import assert_sound
 from tests.support.store import (
     add_queue,
     claim,
+    cut,
     expire_leases,
     path,
     settle,
@@ -80,16 +80,6 @@ async def outlives_its_lease(db: Connection, job: LeasedJob, settings: LeaseSett
     await eventually(over, what="the first lease runs out")
     left = await expires_in(db, job)
     assert 0 < left <= settings.lease_s, "renewed, and never reaped"
-
-
-async def terminate(db: Connection, application: str) -> int:
-    """Cut the connections of one name; return how many there were."""
-    rows = await db.fetch(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-        "WHERE application_name = $1 AND datname = current_database()",
-        application,
-    )
-    return len(rows)
 
 
 def hold_the_interpreter(seconds: int) -> float:
@@ -152,7 +142,7 @@ async def test_a_keeper_whose_connection_is_cut_renews_on_a_new_one(
     await submit(db)
     async with open_leases(database) as leases:
         job = await take_one(leases)
-        assert await terminate(db, "jq-keeper") == 1
+        assert await cut(db, "jq-keeper") == 1
         await outlives_its_lease(db, job, QUICK)
         assert await settled(leases, job, Completed())
 
@@ -165,8 +155,8 @@ async def test_an_outcome_survives_the_cut_of_its_connection(database: str, db: 
         async with blocker.transaction():
             await blocker.execute("SELECT FROM jobqueue.leases FOR UPDATE")
             settling = asyncio.create_task(settled(leases, job, Completed(b"ok")))
-            await eventually(lambda: waits(db, "jq-worker"), what="the settle waits")
-            assert await terminate(db, "jq-worker") == 1
+            await eventually(lambda: waits(db, "jq-settler"), what="the settle waits")
+            assert await cut(db, "jq-settler") == 1
         await blocker.close()
         assert await settling
     assert (await path(db, job_id)).count("DONE:COMPLETED") == 1
@@ -293,17 +283,6 @@ async def test_a_worker_whose_row_is_gone_registers_again_and_keeps_its_leases(
         assert await settled(leases, job, Completed())
 
 
-async def test_a_hint_ends_the_wait_and_others_hints_do_not(database: str, db: Connection) -> None:
-    async with open_leases(database) as leases:
-        assert await leases.wait_for_work(20.0), "hints were missed until the listener listened"
-        await notify_queues(db, ["somebody elses"])
-        assert not await leases.wait_for_work(0.2)
-        waiting = asyncio.create_task(leases.wait_for_work(20.0))
-        await notify_queues(db, ["q"])
-        assert await waiting
-        assert not await leases.wait_for_work(0.01)
-
-
 async def test_an_outcome_the_database_refuses_is_a_failure_that_says_why(
     database: str, db: Connection
 ) -> None:
@@ -357,7 +336,7 @@ async def test_a_start_survives_the_cut_of_its_connection(database: str, db: Con
             await blocker.execute("SELECT FROM jobqueue.leases FOR UPDATE")
             starting = asyncio.create_task(leases.start([job.lease]))
             await eventually(lambda: waits(db, "jq-worker"), what="the start waits")
-            assert await terminate(db, "jq-worker") == 1
+            assert await cut(db, "jq-worker") == 1
         await blocker.close()
         assert await starting == {job.lease}
         assert await settled(leases, job, Completed())
@@ -374,7 +353,7 @@ async def test_a_claim_that_cannot_work_raises_unavailable_and_the_next_one_work
             await blocker.execute("LOCK TABLE jobqueue.leases IN SHARE MODE")
             claiming = asyncio.create_task(leases.claim(1, running=True))
             await eventually(lambda: waits(db, "jq-worker"), what="the claim waits")
-            assert await terminate(db, "jq-worker") == 1
+            assert await cut(db, "jq-worker") == 1
             with pytest.raises(Unavailable):
                 await claiming
         await blocker.close()

@@ -34,7 +34,7 @@ TIMES = {
 CONNECTIONS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database()
-      AND application_name IN ('jq-worker', 'jq-keeper', 'jq-listener')
+      AND application_name IN ('jq-worker', 'jq-settler', 'jq-keeper')
 """
 
 

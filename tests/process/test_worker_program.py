@@ -33,17 +33,27 @@ FAST = {
 CONNECTIONS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database()
-      AND application_name IN ('jq-worker', 'jq-keeper', 'jq-listener')
+      AND application_name IN ('jq-worker', 'jq-settler', 'jq-keeper')
 """
 
-ALL_DONE = "SELECT count(*) = $1 FROM jobqueue.finished"
 MOST_HELD = """
     SELECT max(held) FROM (
-        SELECT sum(CASE reason WHEN 'CLAIMED' THEN 1 WHEN 'COMPLETED' THEN -1 ELSE 0 END)
+        SELECT sum(CASE WHEN reason = 'CLAIMED' THEN 1 WHEN from_status = 'RUNNING' THEN -1
+                        ELSE 0 END)
                    OVER (ORDER BY eid) AS held
         FROM jobqueue.job_events) e
 """
-"""In the order in which one worker's statements wrote their events, on one connection."""
+"""In the order in which one worker's statements wrote their events."""
+ENDED = "SELECT count(DISTINCT job) FROM jobqueue.job_events WHERE from_status = 'RUNNING'"
+SETTLE_WAITS = """
+    SELECT count(*) = 1 FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'jq-settler'
+      AND wait_event_type = 'Lock'
+"""
+CUT_SETTLES = """
+    SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'jq-settler'
+"""
 
 
 @pytest_asyncio.fixture
@@ -129,15 +139,19 @@ async def test_a_worker_holds_at_most_three_connections(
 async def test_the_database_never_sees_more_leases_of_a_worker_than_it_has_slots(
     server: Facade, start: Start, conn: asyncpg.Connection, slots: int
 ) -> None:
-    await asyncio.gather(
-        *(server.submit(type="async-returns", payload=b"none") for _ in range(3 * HALVED_FROM))
-    )
-    await ready(start("--concurrency", str(slots)))
+    kinds = (("async-returns", b"none"), ("async-raises", b"value"), ("async-raises", b"later"))
+    jobs = HALVED_FROM * kinds
+    await asyncio.gather(*(server.submit(type=t, payload=p, max_retries=0) for t, p in jobs))
+    async with conn.transaction():
+        await conn.execute("LOCK TABLE jobqueue.finished IN SHARE MODE")
+        start("--concurrency", str(slots))
+        await eventually(lambda: conn.fetchval(SETTLE_WAITS), what="a settle waits")
+        assert await conn.fetchval(CUT_SETTLES) == 1
 
     async def look() -> bool:
-        return bool(await conn.fetchval(ALL_DONE, 3 * HALVED_FROM))
+        return bool(await conn.fetchval(ENDED) == len(jobs))
 
-    await eventually(look, what="all are done")
+    await eventually(look, within_s=30.0, what="all have ended")
     assert slots / 2 <= await conn.fetchval(MOST_HELD) <= slots
 
 

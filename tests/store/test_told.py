@@ -1,5 +1,6 @@
 """Whoever writes a transition says so, once, whatever becomes of the answers (R-7.1)."""
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -9,10 +10,11 @@ import pytest_asyncio
 
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.limits import Limits
-from jobqueue.domain.outcome import Completed, Failed, Outcome, Refused, Released
+from jobqueue.domain.outcome import Completed, Failed, Outcome, Postponed, Refused, Released
 from jobqueue.domain.queue import QueuePolicy
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.lease import desk as desk_room
+from jobqueue.lease import direct
 from jobqueue.lease.backing import DatabaseBacking
 from jobqueue.lease.book import Book
 from jobqueue.lease.desk import Desk
@@ -28,7 +30,8 @@ from jobqueue.submission import submitter as submitter_room
 from jobqueue.submission.jobs import Jobs
 from jobqueue.submission.queues import Queues
 from jobqueue.submission.submitter import Submitter
-from tests.support.leases import QUICK
+from tests.support.leases import QUICK, open_leases
+from tests.support.settling import settled
 from tests.support.store import WORKER, add_queue, claim, end_ttl, expire_leases, make_due, spec
 from tests.support.workers import facts
 
@@ -70,14 +73,17 @@ async def claimed(db: Connection, n: int = 1, *, running: bool = True) -> list[L
     return jobs
 
 
-def cut_first(monkeypatch: pytest.MonkeyPatch, room: object, name: str) -> None:
-    """Let the first call do its work and lose its answer."""
+def cut_first(
+    monkeypatch: pytest.MonkeyPatch, room: object, name: str, *, written: bool = True
+) -> None:
+    """Let the first call do its work, or not, and lose its answer."""
     real: Callable[..., Awaitable[object]] = getattr(room, name)
     calls: list[object] = []
 
     async def cut(*arguments: Any, **named: Any) -> object:
-        calls.append(await real(*arguments, **named))
-        if len(calls) == 1:
+        first = not calls
+        calls.append(await real(*arguments, **named) if written or not first else None)
+        if first:
             raise CUT
         return calls[-1]
 
@@ -96,6 +102,25 @@ async def test_a_submission_whose_answer_was_lost_is_told(
 ) -> None:
     cut_first(monkeypatch, submitter_room, "submit_jobs")
     await submitter.submit_many([spec(), spec()])
+
+
+@pytest.mark.parametrize("written", [True, False])
+async def test_ends_of_several_kinds_are_told_once_though_their_second_statement_failed(
+    submitter: Submitter,
+    told: Counter[Move],
+    database: str,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    written: bool,
+) -> None:
+    cut_first(monkeypatch, direct, "settle_leases", written=written)
+    await submitter.submit_many([spec()] * 3)
+    async with open_leases(database) as leases:
+        jobs = await leases.claim(3, running=True)
+        ends: Sequence[Outcome] = (Completed(), Failed("x"), Postponed(60.0))
+        answers = [settled(leases, job, end) for job, end in zip(jobs, ends, strict=True)]
+        assert await asyncio.gather(*answers) == [True] * 3
+    assert told[move("DONE", "COMPLETED")] == 1
 
 
 async def test_what_a_remote_worker_repeats_is_told_once(

@@ -10,7 +10,7 @@ from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.wakeups import Listener, notify_queues
 from jobqueue.submission.announcer import Announcer
 from jobqueue.submission.submitter import Submitter
-from tests.support.store import add_queue, spec
+from tests.support.store import add_queue, cut, spec
 from tests.support.waiting import eventually
 
 
@@ -51,17 +51,6 @@ class HalfOpen:
 
     async def execute(self, *_: object, **__: object) -> str:
         raise TimeoutError
-
-
-async def cut(db: Connection, application: str) -> int:
-    """End the connections of a program part; return how many there were."""
-    return int(
-        await db.fetchval(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
-            "WHERE application_name = $1 AND datname = current_database()",
-            application,
-        )
-    )
 
 
 async def test_a_hint_reaches_every_listener(database: str, db: Connection) -> None:

@@ -62,7 +62,6 @@ class RecordingLeases:
         self._changed = asyncio.Event()
         self.unsettled: set[asyncio.Task[None]] = set()
         self._callbacks: list[Callable[[News], None]] = []
-        self._on_ending: Callable[[Sequence[LeasedJob]], None] | None = None
 
     async def open(self, facts: WorkerFacts) -> None:
         self.calls.append("open")
@@ -104,9 +103,6 @@ class RecordingLeases:
         self._changed.set()
         return True
 
-    def on_ending(self, callback: Callable[[Sequence[LeasedJob]], None]) -> None:
-        self._on_ending = callback
-
     def set_deadline(self, lease: Lease, seconds: float) -> None:
         self.deadlines[lease] = seconds
 
@@ -138,11 +134,6 @@ class RecordingLeases:
         """Let the worker hear something."""
         for callback in self._callbacks:
             callback(news)
-
-    def end(self, jobs: Sequence[LeasedJob]) -> None:
-        """Say that the outcomes of these go ahead of the next claim."""
-        assert self._on_ending is not None
-        self._on_ending(jobs)
 
     async def settlement(self, job: LeasedJob, within_s: float = 20.0) -> Settlement:
         """Wait until this job is settled."""

@@ -124,6 +124,17 @@ async def settle(
     return answer.state
 
 
+async def cut(db: Db, application: str) -> int:
+    """End the connections of one name; return how many there were."""
+    return int(
+        await db.fetchval(
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+            "WHERE application_name = $1 AND datname = current_database()",
+            application,
+        )
+    )
+
+
 async def path(db: Db, job_id: UUID) -> list[str]:
     """Return the transitions of a job as ``STATUS:REASON``, in order."""
     rows = await db.fetch(

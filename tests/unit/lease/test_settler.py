@@ -9,6 +9,7 @@ from jobqueue.domain.outcome import Completed, Failed, Released
 from jobqueue.errors import Internal, Unavailable
 from jobqueue.lease import settler as module
 from jobqueue.lease.settler import Ending, Settler
+from jobqueue.lease.signals import ANSWER_BROKE, AnswerBroke
 from tests.support.recording_leases import leased
 from tests.support.settling import answer_to_come
 
@@ -24,7 +25,6 @@ class Flusher:
 
     def __init__(self, act: Callable[[Sequence[Ending]], None] = lambda _: None) -> None:
         self.batches: list[list[Ending]] = []
-        self.begun_with: list[list[Ending]] = []
         self.gate = asyncio.Event()
         self.gate.set()
         self.begun = asyncio.Event()
@@ -39,16 +39,12 @@ class Flusher:
         self.act(batch)
         return frozenset(s.lease for s in batch) - self.lost
 
-    def ending(self, batch: Sequence[Ending]) -> None:
-        assert len(self.batches) == len(self.begun_with), "heard before the flush"
-        self.begun_with.append(list(batch))
-
     def end(self, leases: Sequence[Lease], *, settled: bool) -> None:
         self.ended |= dict.fromkeys(leases, settled)
 
 
 def make(flusher: Flusher, patience_s: float = 5.0) -> Settler:
-    return Settler(flusher, flusher.end, flusher.ending, patience_s=patience_s)
+    return Settler(flusher, flusher.end, patience_s=patience_s)
 
 
 def recorded_all(settler: Settler, endings: Iterable[Ending]) -> list[asyncio.Future[bool]]:
@@ -76,7 +72,6 @@ async def test_while_one_flush_is_in_flight_the_next_gathers() -> None:
     flusher.gate.set()
     assert await asyncio.gather(first, *rest) == [True] * 11
     assert [len(batch) for batch in flusher.batches] == [1, 10]
-    assert flusher.begun_with == flusher.batches
 
 
 async def test_a_batch_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +125,6 @@ async def test_a_transient_error_is_retried() -> None:
     flusher = Flusher(act)
     assert await recorded(make(flusher), done(1))
     assert len(flusher.batches) == 3
-    assert len(flusher.begun_with) == 1
 
 
 async def test_patience_ends_when_the_lease_cannot_be_held_any_more() -> None:
@@ -178,6 +172,27 @@ async def test_an_outcome_whose_substitute_is_refused_raises_for_its_caller_alon
     assert answers[0] is True
     assert isinstance(answers[1], Internal)
     assert answers[2] is True
+
+
+async def test_who_takes_an_answer_badly_takes_nobody_elses_away() -> None:
+    broke: list[AnswerBroke] = []
+    stop = ANSWER_BROKE.subscribe(broke.append)
+
+    def badly(*_: object) -> None:
+        raise ZeroDivisionError
+
+    settler = make(Flusher())
+    settler.settle(done(1), badly)
+    answers = recorded_all(settler, [done(1), done(2)])
+    settler.settle(done(2), badly)
+    assert await asyncio.gather(*answers) == [True, True]
+    await settler.drain()
+    stop()
+    assert [(each.job.lease.job, type(each.error)) for each in broke] == [
+        (1, ZeroDivisionError),
+        (2, ZeroDivisionError),
+    ]
+    assert await recorded(settler, done(3)), "the loop goes on"
 
 
 async def test_a_fault_of_our_own_reaches_the_callers_and_stops_nothing() -> None:

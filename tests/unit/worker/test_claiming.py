@@ -12,6 +12,7 @@ from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.state import Reason
 from jobqueue.worker.claiming import HALVED_FROM, LAST_IDLE_S, Claiming, Hints, Room
 from jobqueue.worker.executor import Executor
+from jobqueue.worker.signals import ATTEMPT_BROKE, AttemptBroke
 from tests.support.recording_leases import RecordingLeases, leased
 from tests.support.waiting import eventually
 
@@ -87,30 +88,6 @@ async def test_a_slot_is_taken_until_its_settlement_is_answered(
     assert leases.claims == [(2, True), (2, True)]
 
 
-async def test_a_slot_is_free_once_its_outcome_is_written_before_the_next_claim(
-    loop_of: Make, leases: RecordingLeases
-) -> None:
-    leases.settles_may_answer.clear()
-    jobs = [leased("async-returns", b"none") for _ in range(6)]
-    leases.queue = list(jobs)
-    loop = loop_of(Room(concurrency=2))
-    await loop.claiming.turn()
-    await loop.unsettled(2)
-    leases.end(jobs[:2])
-    await loop.claiming.turn()
-    assert leases.claims == [(2, True)] * 2
-    await loop.unsettled(4)
-    leases.end(jobs[2:4])
-    await loop.claiming.turn()
-    assert leases.claims == [(2, True)] * 2, "as many outcomes as slots are not answered"
-    assert not loop.claiming.idle.is_set()
-    leases.settles_may_answer.set()
-    await loop.settled(*jobs[:4])
-    await loop.claiming.turn()
-    await loop.settled(*jobs[4:])
-    await asyncio.wait_for(loop.claiming.idle.wait(), 20.0)
-
-
 async def test_a_wide_worker_claims_its_second_half_while_the_first_one_runs(
     loop_of: Make, leases: RecordingLeases
 ) -> None:
@@ -154,6 +131,30 @@ async def test_a_job_that_has_not_begun_is_handed_back_or_cancelled_or_just_gone
     assert (await leases.settlement(cancelled)).reason is Reason.CANCELLED
     await asyncio.wait_for(loop.claiming.idle.wait(), 20.0)
     assert lost.lease not in leases.settled
+
+
+async def test_a_job_that_the_worker_cannot_run_has_failed_and_frees_its_slot_with_the_answer(
+    loop_of: Make, leases: RecordingLeases, executor: Executor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def breaks(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(executor, "execute", breaks)
+    broke: list[AttemptBroke] = []
+    stop = ATTEMPT_BROKE.subscribe(broke.append)
+    leases.settles_may_answer.clear()
+    leases.queue = [job := leased("async-returns", b"none")]
+    loop = loop_of(Room(concurrency=1))
+    await loop.claiming.turn()
+    await loop.unsettled(1)
+    await loop.held(1)
+    leases.settles_may_answer.set()
+    settlement = await leases.settlement(job)
+    stop()
+    assert settlement.reason is Reason.HANDLER_FAILED
+    assert settlement.detail == "the worker could not run it: ZeroDivisionError"
+    await loop.held(0)
+    assert [each.job for each in broke] == [job]
 
 
 async def test_a_full_worker_holds_its_prefetch_unstarted_then_starts_it_in_one_batch(
