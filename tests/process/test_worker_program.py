@@ -137,16 +137,18 @@ async def test_a_worker_holds_at_most_three_connections(
 
 @pytest.mark.parametrize("slots", [8, HALVED_FROM])
 async def test_the_database_never_sees_more_leases_of_a_worker_than_it_has_slots(
-    server: Facade, start: Start, conn: asyncpg.Connection, slots: int
+    server: Facade, start: Start, database: str, conn: asyncpg.Connection, slots: int
 ) -> None:
     kinds = (("async-returns", b"none"), ("async-raises", b"value"), ("async-raises", b"later"))
     jobs = HALVED_FROM * kinds
     await asyncio.gather(*(server.submit(type=t, payload=p, max_retries=0) for t, p in jobs))
-    async with conn.transaction():
-        await conn.execute("LOCK TABLE jobqueue.finished IN SHARE MODE")
+    blocker = await asyncpg.connect(database)
+    async with blocker.transaction():
+        await blocker.execute("LOCK TABLE jobqueue.finished IN SHARE MODE")
         start("--concurrency", str(slots))
         await eventually(lambda: conn.fetchval(SETTLE_WAITS), what="a settle waits")
         assert await conn.fetchval(CUT_SETTLES) == 1
+    await blocker.close()
 
     async def look() -> bool:
         return bool(await conn.fetchval(ENDED) == len(jobs))
