@@ -17,7 +17,7 @@ _MOST_BUFFERS_MIB = 2048
 _EMPTY = "template1"
 _SEGMENTS, _SEGMENT_MIB = 64, 16
 _USE_UP = "SELECT pg_logical_emit_message(false, '', ''), pg_switch_wal()"
-"""Puts a record into a segment of the WAL and leaves it."""
+"""A segment without a record would not be left."""
 
 _STATED = """
     SELECT name, current_setting(name) AS setting FROM pg_settings
@@ -77,8 +77,8 @@ class Cluster:
 
         Whoever gives up meanwhile leaves it running: the next cell needs it.
         """
-        await self.stop()
         try:
+            await self.stop()
             await asyncio.sleep(outage_s)
         finally:
             await self.start()
@@ -86,8 +86,12 @@ class Cluster:
     async def prepare_wal(self) -> None:
         """Make segments of the WAL that will be used again, 1 GiB in all."""
         for _ in range(_SEGMENTS):
-            await self._asking.execute(_USE_UP)
+            await self.leave_segment()
         await self._asking.execute("CHECKPOINT")
+
+    async def leave_segment(self) -> None:
+        """Go on in the next segment of the WAL, which is made unless there is a used one."""
+        await self._asking.execute(_USE_UP)
 
     async def stated(self) -> Mapping[str, str]:
         """Return every setting that matters, as PostgreSQL itself tells it."""
