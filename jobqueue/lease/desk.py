@@ -89,6 +89,16 @@ class Desk:
         self._turnstile = asyncio.Semaphore(max(claimers // _CLAIMS_SHARE, 1))
         self._errands = Errands()
         self._outlets: dict[int, Outlet] = {}
+        self._on_stream: Callable[[], None] = _unheard
+
+    @property
+    def streaming(self) -> bool:
+        """Whether any worker has a stream of jobs here, and hints are of use."""
+        return bool(self._outlets)
+
+    def on_stream(self, callback: Callable[[], None]) -> None:
+        """Call ``callback`` whenever a stream begins."""
+        self._on_stream = callback
 
     async def register(self, facts: WorkerFacts) -> int:
         """Register a worker, or again; return its number."""
@@ -105,6 +115,7 @@ class Desk:
         if before is not None:
             before.end()
         self._outlets[worker] = outlet
+        self._on_stream()
         try:
             async with aclosing(outlet.jobs()) as jobs:
                 async for job in jobs:
@@ -248,6 +259,10 @@ class Desk:
         """These no longer take room of the worker."""
         if leases and (outlet := self._outlets.get(worker)):
             outlet.gone(leases)
+
+
+def _unheard() -> None:
+    """Nobody needs to know."""
 
 
 def _strays(listed: Sequence[HeldLease], held: Sequence[Lease]) -> set[Lease]:

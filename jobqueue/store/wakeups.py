@@ -77,7 +77,8 @@ def _names(payload: object) -> frozenset[str]:
 class Listener(Service):
     """Calls back with queue names as hints arrive, on a connection of its own.
 
-    Replaces a dead connection by itself. ``healthy`` tells whether hints can arrive now.
+    Replaces a dead connection by itself. ``healthy`` tells whether hints can arrive now. While
+    nobody needs hints it has no connection: each hint would wake two processes for nothing.
     """
 
     def __init__(
@@ -88,8 +89,11 @@ class Listener(Service):
         connect_timeout_s: float = 3.0,
         check_interval_s: float = 30.0,
         application_name: str = "jq-listener",
+        needed: Callable[[], bool] = lambda: True,
     ) -> None:
+        """``needed`` is asked at each turn: wake the loop when hints are needed at once."""
         super().__init__("listener", interval_s=check_interval_s)
+        self._needed = needed
         self._application_name = application_name
         self._dsn = dsn
         self._heard = heard
@@ -106,6 +110,9 @@ class Listener(Service):
 
         A half-open socket never says that it is dead; only a question without an answer does.
         """
+        if not self._needed():
+            await self.teardown()
+            return
         if self._connection is None or self._connection.is_closed():
             self._connection = await connect_listening(
                 self._dsn,

@@ -40,7 +40,10 @@ class RemoteDoor:
 
 
 def _listener(settings: Settings, dsn: str, desk: Desk) -> tuple[Service, ...]:
-    """Return the one listener of all remote workers; behind PgBouncer they poll."""
+    """Return the one listener of all remote workers, for while there are any.
+
+    Behind PgBouncer they poll.
+    """
     db = settings.db
     if db.pgbouncer:
         return ()
@@ -49,7 +52,9 @@ def _listener(settings: Settings, dsn: str, desk: Desk) -> tuple[Service, ...]:
         desk.hinted,
         connect_timeout_s=db.connect_timeout_ms / 1000,
         application_name="jq-server-listener",
+        needed=lambda: desk.streaming,
     )
+    desk.on_stream(listener.wake)
     return (listener,)
 
 

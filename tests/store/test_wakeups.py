@@ -111,6 +111,31 @@ async def test_a_connection_that_does_not_answer_is_replaced(database: str, db: 
         assert half_open.connection.is_closed()
 
 
+async def test_nobody_listens_while_nobody_needs_hints(database: str, db: Connection) -> None:
+    heard = Heard(database)
+    needed = False
+    heard.listener = Listener(
+        database, heard.calls.append, check_interval_s=0.05, needed=lambda: needed
+    )
+    await heard.listener.start()
+    begun = heard.listener.last_progress
+    await eventually(lambda: progressed(heard.listener, begun))
+    assert heard.calls == []
+    needed = True
+    heard.listener.wake()
+    await eventually(heard.listening)
+    needed = False
+    await eventually(lambda: gone(db))
+    await heard.listener.stop()
+
+
+async def gone(db: Connection) -> bool:
+    return not await db.fetchval(
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE application_name = 'jq-listener' AND datname = current_database()"
+    )
+
+
 async def test_what_is_announced_together_is_sent_together_and_again_after_a_cut(
     database: str, db: Connection
 ) -> None:
