@@ -56,8 +56,8 @@ def _origin(run: Mapping[str, Any], runs: int) -> str:
     machine, versions, settings = run["machine"], run["versions"], run["settings"]
     return (
         f"Measured on {run['finished_at'][:10]} with {versions['jobqueue']} on"
-        f" {machine['cores']} cores ({machine['cpu']}), durable PostgreSQL"
-        f" {settings['server_version']}; medians of {runs} runs.\n"
+        f" {machine['cores']} cores ({machine['cpu']}),\ndurable PostgreSQL"
+        f" {settings['server_version']}; medians, runs: {runs}.\n"
     )
 
 
