@@ -7,7 +7,7 @@ settles; the keeper's. So the database claims while it settles.
 import contextlib
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 
@@ -146,24 +146,29 @@ class DirectLeases(Holder):
         Told when all is written: a batch of which a part failed is written again, and finds what
         it has written before.
         """
-        completed = [e for e in batch if isinstance(e.outcome, Completed)]
-        others = [e for e in batch if not isinstance(e.outcome, Completed)]
+        completed = {e.job.lease: e.outcome for e in batch if isinstance(e.outcome, Completed)}
+        others = [e for e in batch if e.job.lease not in completed]
         settlements = [_decided(ending) for ending in others]
         done, answers = await self._settles.run(
             lambda c: self._write(c, completed, settlements),
         )
-        tell_done([e.job.queue for e in completed if e.lease in done])
+        tell_done([e.job.queue for e in batch if e.job.lease in done])
+        if not others:
+            return done
         asked = {e.lease: (e.job.queue, s) for e, s in zip(others, settlements, strict=True)}
         tell_settled(answers, asked, unclear=True)
-        return done.union(a.lease for a in answers if a.state == "settled")
+        return done | {a.lease for a in answers if a.state == "settled"}
 
     async def _write(
-        self, db: Connection, completed: Sequence[Ending], settlements: Sequence[Settlement]
-    ) -> tuple[frozenset[Lease], Sequence[LeaseAnswer]]:
-        worker, done, answers = self._worker, frozenset[Lease](), list[LeaseAnswer]()
+        self,
+        db: Connection,
+        completed: Mapping[Lease, Completed],
+        settlements: Sequence[Settlement],
+    ) -> tuple[AbstractSet[Lease], Sequence[LeaseAnswer]]:
+        worker, answers = self._worker, list[LeaseAnswer]()
+        done: AbstractSet[Lease] = frozenset()
         if completed:
-            outcomes = {e.lease: e.outcome for e in completed if isinstance(e.outcome, Completed)}
-            done = frozenset(await complete_leases(db, worker=worker, done=outcomes))
+            done = await complete_leases(db, worker=worker, done=completed)
         if settlements:
             answers = await settle_leases(db, worker=worker, settlements=settlements)
         return done, answers

@@ -49,7 +49,7 @@ class Holder(ABC):
     def settle(self, job: LeasedJob, outcome: Outcome, answered: Answered) -> None:
         """Record an outcome; ``answered`` hears False when the lease is lost."""
         if self._keeper.job(job.lease) is None:
-            asyncio.get_running_loop().call_soon(answered, job, False, None)
+            asyncio.get_running_loop().call_soon(answered, [job], False, None)
         else:
             self._settler.settle(Ending(job, outcome), answered)
 
@@ -174,5 +174,5 @@ class Holder(ABC):
             callback(news)
 
 
-def _unheard(_job: LeasedJob, _held: bool, _error: Exception | None) -> None:  # noqa: FBT001 - as ``Answered``
+def _unheard(_jobs: Sequence[LeasedJob], _held: bool, _error: Exception | None) -> None:  # noqa: FBT001 - as ``Answered``
     """Nobody waits for this answer."""

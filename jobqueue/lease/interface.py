@@ -34,9 +34,10 @@ class CommandReceived:
     command: WorkerCommand
 
 
-Answered = Callable[[LeasedJob, bool, Exception | None], None]
-"""Hears on the event loop what came of a job's settlement: whether the lease was held to its end,
-and what the database said when it refused even that there was an outcome. Must not raise."""
+Answered = Callable[[Sequence[LeasedJob], bool, Exception | None], None]
+"""Hears on the event loop what came of settlements: whether the leases were held to their ends, and
+what the database said when it refused even that there were outcomes. Jobs that were settled with
+one and the same callback may be named together. Must not raise."""
 
 News = LeaseGone | CancelRequested | CommandReceived
 

@@ -6,6 +6,7 @@ at once, a busy one in batches as large as its database is slow.
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -149,26 +150,36 @@ class Settler:
 
     def _conclude(self, batch: Sequence[Ending], settled: AbstractSet[Lease]) -> None:
         jobs = [ending.job for ending in batch]
+        if len(settled) == len(jobs):
+            self._answer(jobs, None, settled=True)
+            return
         lost = [job for job in jobs if job.lease not in settled]
-        held = [job for job in jobs if job.lease in settled] if lost else jobs
+        held = [job for job in jobs if job.lease in settled]
         self._answer(held, None, settled=True)
         self._answer(lost, None, settled=False)
 
     def _answer(self, jobs: Sequence[LeasedJob], error: Exception | None, *, settled: bool) -> None:
-        if jobs:
-            self._ended([job.lease for job in jobs], settled=settled)
+        if not jobs:
+            return
+        self._ended([job.lease for job in jobs], settled=settled)
+        told: defaultdict[Answered, list[LeasedJob]] = defaultdict(list)
         for job in jobs:
-            _tell(self._answers.pop(job.lease), job, error, settled=settled)
+            told[self._answers.pop(job.lease)].append(job)
             for answered in self._others.pop(job.lease, ()):
-                _tell(answered, job, error, settled=settled)
+                told[answered].append(job)
+        for answered, theirs in told.items():
+            _tell(answered, theirs, error, settled=settled)
 
 
-def _tell(answered: Answered, job: LeasedJob, error: Exception | None, *, settled: bool) -> None:
+def _tell(
+    answered: Answered, jobs: Sequence[LeasedJob], error: Exception | None, *, settled: bool
+) -> None:
     """Give one answer. Whoever takes it badly takes nobody else's away."""
     try:
-        answered(job, settled, error)
+        answered(jobs, settled, error)
     except Exception as fault:  # noqa: BLE001 - told; the answers behind it must be given
-        ANSWER_BROKE.emit(AnswerBroke(job, fault))
+        for job in jobs:
+            ANSWER_BROKE.emit(AnswerBroke(job, fault))
 
 
 def _substitute(ending: Ending, error: JobQueueError) -> Ending:

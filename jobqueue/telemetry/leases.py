@@ -113,7 +113,7 @@ class TracedLeases:
 def _acknowledged(
     span: Span,
     answered: Answered,
-    job: LeasedJob,
+    jobs: Sequence[LeasedJob],
     held: bool,  # noqa: FBT001 - as ``Answered``
     error: Exception | None,
 ) -> None:
@@ -122,7 +122,7 @@ def _acknowledged(
     elif not held:
         fail(span, "LEASE_LOST")
     span.end()
-    answered(job, held, error)
+    answered(jobs, held, error)
 
 
 def _attempt_of(job: LeasedJob) -> Context:

@@ -76,6 +76,7 @@ class Claiming(Service):
         self.idle.set()
         self._leases = leases
         self._executor = executor
+        executor.on_freed(self._free_slots)
         self._registry = registry
         self._room = room
         self._open = True
@@ -119,13 +120,13 @@ class Claiming(Service):
         """Drop a job whose lease is gone and whose handler has not begun."""
         self._waiting = deque(item for item in self._waiting if item[1].lease != lease)
         if job := self._lanes.take_back(lease):
-            self._freed(job)
+            self._free_slots([job])
         self._update_idle()
 
     def cancel(self, lease: Lease) -> None:
         """End a RUNNING job on request, if its handler has not begun."""
         if job := self._lanes.take_back(lease):
-            self._executor.settle(job, Cancelled("stopped on request"), self._freed)
+            self._executor.settle(job, Cancelled("stopped on request"))
 
     def release_unbegun(self) -> None:
         """Hand back RUNNING jobs whose handlers have not begun."""
@@ -134,7 +135,7 @@ class Claiming(Service):
 
     def abandon(self, job: LeasedJob) -> None:
         """Wait no longer for a job whose handler cannot be ended."""
-        self._freed(job)
+        self._free_slots([job])
 
     async def _claim(self) -> float | None:
         if self._more_come_free():
@@ -212,24 +213,24 @@ class Claiming(Service):
     def _release(self, job: LeasedJob, why: str) -> None:
         self._busy[job.lease] = job
         self.idle.clear()
-        self._executor.settle(job, Released(why), self._freed)
+        self._executor.settle(job, Released(why))
 
     async def _execute(self, job: LeasedJob, task: asyncio.Task[None]) -> None:
         if self._saturated and not self._lanes:
             self.wake()  # the last of those to begin: whatever they do, the claim need not wait
         try:
-            await self._executor.execute(job, self._freed, task)
+            await self._executor.execute(job, task)
         except Exception as error:  # noqa: BLE001 - a fault of ours costs this job, not those behind it
             ATTEMPT_BROKE.emit(AttemptBroke(job, error))
             # Its lease would run on, and its slot be taken, for as long as this worker lives.
-            self._executor.settle(job, Failed(_broken(error)), self._freed)
+            self._executor.settle(job, Failed(_broken(error)))
         except asyncio.CancelledError:
-            self._freed(job)
+            self._free_slots([job])
             raise
 
-    def _freed(self, job: LeasedJob) -> None:
-        if self._busy.pop(job.lease, None) is None:
-            return
+    def _free_slots(self, jobs: Sequence[LeasedJob]) -> None:
+        for job in jobs:
+            self._busy.pop(job.lease, None)
         if not self._busy:
             self._update_idle()
         if self._saturated or self._waiting:

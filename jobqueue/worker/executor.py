@@ -7,9 +7,8 @@ decide → settle. Each step is one short function.
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.limits import Limits
@@ -52,8 +51,8 @@ class RunRules:
     limits: Limits = field(default_factory=Limits)
 
 
-Freed = Callable[[LeasedJob], None]
-"""Hears that a job takes no slot any more: its settlement was answered, or there is none."""
+Freed = Callable[[Sequence[LeasedJob]], None]
+"""Hears that jobs take no slot any more: their settlements were answered, or there are none."""
 
 
 class Executor:
@@ -78,45 +77,48 @@ class Executor:
         self._rules = rules
         self.kill_grace_s = rules.kill_grace_s
         self._on_unfit = on_unfit
+        self._freed: Freed = _unheard
+        self._answered: Answered = self._hear  # one object, by which the jobs of a batch are told
         self._attempts: dict[Lease, Attempt] = {}
         self._endings: set[asyncio.Task[None]] = set()
         self._stuck: set[asyncio.Task[None]] = set()
         self._closed = False
         self._seconds: defaultdict[str, list[float]] = defaultdict(list)
-        self._answerings: dict[Freed, Answered] = {}
 
     @property
     def running(self) -> int:
         """How many attempts are under way."""
         return len(self._attempts)
 
-    async def execute(
-        self, job: LeasedJob, freed: Freed, task: asyncio.Task[None] | None = None
-    ) -> None:
-        """Run a RUNNING job and hand its outcome on; ``freed`` hears when its slot is free again.
+    def on_freed(self, callback: Freed) -> None:
+        """Call ``callback``, and no other, with the jobs that end from now on."""
+        self._freed = callback
+
+    async def execute(self, job: LeasedJob, task: asyncio.Task[None] | None = None) -> None:
+        """Run a RUNNING job and hand its outcome on.
 
         Returns when the handler is over. ``task`` is the one in which this is called, where the
         caller knows it.
         """
         handler = self._registry.resolve(job.queue, job.type)
         if handler is None:
-            self.settle(job, Unhandled(_no_handler(job)), freed)
+            self.settle(job, Unhandled(_no_handler(job)))
             return
         limit_s = job.timeout_s or handler.timeout_s or self._rules.default_timeout_s
         attempt = Attempt(job, task or own_task(), limit_s, self)
         context = begin_context({"job_id": job.job_id, "queue": job.queue})
         try:
             if self._around is None:
-                await self._attempt(attempt, handler, freed)
+                await self._attempt(attempt, handler)
             else:
                 with self._around(job) as attempt.trail:
-                    await self._attempt(attempt, handler, freed)
+                    await self._attempt(attempt, handler)
         finally:
             end_context(context)
 
-    def settle(self, job: LeasedJob, outcome: Outcome, freed: Freed) -> None:
+    def settle(self, job: LeasedJob, outcome: Outcome) -> None:
         """Have the end of a lease written; an outcome that cannot be is dropped."""
-        self._leases.settle(job, outcome, self._answering(freed))
+        self._leases.settle(job, outcome, self._answered)
 
     def stop(self, lease: Lease, reason: Stop) -> None:
         """Ask the handler of this lease to end; nothing happens when none runs."""
@@ -147,7 +149,7 @@ class Executor:
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
 
-    async def _attempt(self, attempt: Attempt, handler: Handler, freed: Freed) -> None:
+    async def _attempt(self, attempt: Attempt, handler: Handler) -> None:
         """Take the handler to its end, and hand its outcome on."""
         job = attempt.job
         self._attempts[job.lease] = attempt
@@ -162,10 +164,10 @@ class Executor:
         finally:
             self._over(attempt, outcome)
         if outcome is None:
-            freed(job)
+            self._freed([job])
             return
         self._tell_ended(job, outcome, time.monotonic() - begun)
-        self.settle(job, outcome, freed)
+        self.settle(job, outcome)
 
     def _over(self, attempt: Attempt, outcome: Outcome | None) -> None:
         attempt.close()
@@ -205,11 +207,10 @@ class Executor:
             if attempt.task.cancelling():
                 await attempt.forget_cancellation()
 
-    def _answering(self, freed: Freed) -> Answered:
-        """Return what hears of settlements for ``freed``: one and the same for all its jobs."""
-        if freed not in self._answerings:
-            self._answerings[freed] = partial(_settled, freed)
-        return self._answerings[freed]
+    def _hear(self, jobs: Sequence[LeasedJob], held: bool, error: Exception | None) -> None:  # noqa: FBT001 - as ``Answered``
+        for job in jobs if error is not None or not held else ():
+            _tell_unsettled(job, error)
+        self._freed(jobs)
 
     async def _see_to_its_end(self, attempt: Attempt) -> None:
         if not await attempt.dies(DEATH_LIMIT_S):
@@ -226,14 +227,17 @@ class Executor:
         self._on_unfit(attempt.job)
 
 
-def _settled(freed: Freed, job: LeasedJob, held: bool, error: Exception | None) -> None:  # noqa: FBT001 - as ``Answered``
-    if isinstance(error, JobQueueError):
-        OUTCOME_DROPPED.emit(OutcomeDropped(job, describe(error)))
-    elif error is not None:
-        ATTEMPT_BROKE.emit(AttemptBroke(job, error))
-    elif not held:
+def _unheard(_jobs: Sequence[LeasedJob]) -> None:
+    """Nobody counts slots."""
+
+
+def _tell_unsettled(job: LeasedJob, error: Exception | None) -> None:
+    if error is None:
         OUTCOME_DROPPED.emit(OutcomeDropped(job, "the lease was lost"))
-    freed(job)
+    elif isinstance(error, JobQueueError):
+        OUTCOME_DROPPED.emit(OutcomeDropped(job, describe(error)))
+    else:
+        ATTEMPT_BROKE.emit(AttemptBroke(job, error))
 
 
 def _stopped_outcome(attempt: Attempt) -> Outcome | None:

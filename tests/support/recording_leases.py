@@ -89,9 +89,9 @@ class RecordingLeases:
         try:
             held = self._settle(job, outcome)
         except Unavailable as error:
-            answered(job, False, error)
+            answered([job], False, error)
         else:
-            answered(job, held, None)
+            answered([job], held, None)
 
     def _settle(self, job: LeasedJob, outcome: Outcome) -> bool:
         self._reach()

@@ -1,6 +1,7 @@
 """Awaits what a worker hears by a callback."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Protocol
 
 from jobqueue.domain.lease import LeasedJob
@@ -25,7 +26,7 @@ def answer_to_come() -> tuple[asyncio.Future[bool], Answered]:
     """Return a future and what sets it."""
     answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
-    def answered(_job: LeasedJob, held: bool, error: Exception | None) -> None:  # noqa: FBT001 - as Answered
+    def answered(_jobs: Sequence[LeasedJob], held: bool, error: Exception | None) -> None:  # noqa: FBT001 - as Answered
         if answer.done():
             return
         if error is not None:

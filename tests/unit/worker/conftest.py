@@ -16,10 +16,6 @@ from tests.support.recording_leases import RecordingLeases, leased
 KILL_GRACE_S = 0.5
 
 
-def freed(_job: LeasedJob) -> None:
-    """Nobody waits for a slot."""
-
-
 Run = Callable[..., Awaitable[Settlement]]
 
 
@@ -69,7 +65,7 @@ def run(executor: Executor, leases: RecordingLeases) -> Run:
 
     async def run(job_type: str | None, payload: bytes = b"", **fields: object) -> Settlement:
         job: LeasedJob = leased(job_type, payload, **fields)  # type: ignore[arg-type]
-        await executor.execute(job, freed)
+        await executor.execute(job)
         return await leases.settlement(job)
 
     return run

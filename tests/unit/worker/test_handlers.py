@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.outcome import Fate
 from jobqueue.domain.state import Reason
@@ -16,7 +17,7 @@ from jobqueue.worker.executor import Executor
 from tests.support import handlers
 from tests.support.recording_leases import RecordingLeases, leased
 from tests.support.waiting import eventually
-from tests.unit.worker.conftest import Run, freed
+from tests.unit.worker.conftest import Run
 
 LIMITS = Limits()
 
@@ -170,7 +171,7 @@ async def test_a_cancelled_async_handler_may_clean_up(
 ) -> None:
     note = tmp_path / "note"
     job = leased("async-sleeps", str(note).encode())
-    running = asyncio.create_task(executor.execute(job, freed))
+    running = asyncio.create_task(executor.execute(job))
     await begun(executor, job.lease)
     executor.stop(job.lease, Stop.CANCELLED)
     await running
@@ -183,7 +184,7 @@ async def test_a_cancel_ends_a_sync_handler(
 ) -> None:
     path = tmp_path / "pid"
     job = leased("sleeps", str(path).encode())
-    running = asyncio.create_task(executor.execute(job, freed))
+    running = asyncio.create_task(executor.execute(job))
     pid = await appears(path)
     executor.stop(job.lease, Stop.CANCELLED)
     await running
@@ -196,7 +197,7 @@ async def test_a_lost_lease_ends_the_handler_and_drops_the_outcome(
 ) -> None:
     path = tmp_path / "pid"
     job = leased("sleeps", str(path).encode())
-    running = asyncio.create_task(executor.execute(job, freed))
+    running = asyncio.create_task(executor.execute(job))
     pid = await appears(path)
     executor.stop(job.lease, Stop.LOST)
     await running
@@ -209,7 +210,7 @@ async def test_a_release_hands_the_job_back_uncharged_once_it_is_dead(
 ) -> None:
     path = tmp_path / "pid"
     job = leased("ignores-term", str(path).encode())
-    running = asyncio.create_task(executor.execute(job, freed))
+    running = asyncio.create_task(executor.execute(job))
     pid = await appears(path)
     executor.release_all(hurry=True)
     await running
@@ -235,7 +236,7 @@ async def test_a_handler_that_cannot_be_ended_makes_the_worker_unfit_and_reports
     executor: Executor, leases: RecordingLeases, unfit: list[str], kind: str
 ) -> None:
     job = leased(kind, timeout_s=0.1)
-    running = asyncio.create_task(executor.execute(job, freed))
+    running = asyncio.create_task(executor.execute(job))
 
     async def given_up() -> bool:
         return unfit == ["unfit"]
@@ -256,9 +257,14 @@ async def test_an_outcome_that_cannot_be_written_is_dropped_not_raised(
     executor: Executor, leases: RecordingLeases
 ) -> None:
     leases.outage = True
-    answered = asyncio.Event()
-    await executor.execute(leased("echo"), lambda _: answered.set())
-    await asyncio.wait_for(answered.wait(), 20.0)
+    job, freed = leased("echo"), list[LeasedJob]()
+    executor.on_freed(freed.extend)
+    await executor.execute(job)
+
+    async def is_free() -> bool:
+        return freed == [job]
+
+    await eventually(is_free, what="the slot is free again")
     assert not leases.settled
 
 
