@@ -18,6 +18,9 @@ from jobqueue.store.signals import JOBS_MOVED, Move, tell_moved
 Asked = Mapping[Lease, tuple[str, Settlement]]
 """What was asked of a settle, with the queue of each."""
 
+Waits = defaultdict[str, list[float | None]]
+"""By queue, how long each job had been ready, where that is known."""
+
 
 def count_jobs(signal: Signal[LeaseCount], jobs: Iterable[LeasedJob]) -> Counter[str]:
     """Emit how many of ``jobs`` are of which queue, and return it."""
@@ -30,7 +33,11 @@ def count_jobs(signal: Signal[LeaseCount], jobs: Iterable[LeasedJob]) -> Counter
 def tell_claimed(jobs: Sequence[LeasedJob]) -> None:
     """Say that these were claimed, and those that run, started."""
     tell_moved(count_jobs(LEASES_ACQUIRED, jobs), JobStatus.ASSIGNED, Reason.CLAIMED)
-    _tell_running((job.queue, job.waited_s) for job in jobs if job.running)
+    waits: Waits = defaultdict(list)
+    for job in jobs:
+        if job.running:
+            waits[job.queue].append(job.waited_s)
+    _tell_running(waits)
 
 
 def tell_found(leases: Sequence[HeldLease]) -> None:
@@ -43,7 +50,11 @@ def tell_found(leases: Sequence[HeldLease]) -> None:
 def tell_started(answers: Sequence[LeaseAnswer], *, unclear: bool) -> None:
     """Say what a start did. ``unclear``: what an earlier try did was not said yet."""
     written = [a for a in answers if a.fresh or unclear]
-    _tell_running((a.queue, a.waited_s) for a in written if a.state == "started")
+    waits: Waits = defaultdict(list)
+    for answer in written:
+        if answer.state == "started":
+            waits[answer.queue].append(answer.waited_s)
+    _tell_running(waits)
     expired = Counter(a.queue for a in written if a.state == "expired")
     tell_moved(expired, JobStatus.FAILED, Reason.TTL_EXPIRED)
     tell_moved(expired, JobStatus.DEAD_LETTERED, Reason.TTL_EXPIRED)
@@ -81,10 +92,7 @@ def _tell_ends(ends: Mapping[tuple[str, End], int]) -> None:
         RETRIES_CHARGED.emit(retries)
 
 
-def _tell_running(started: Iterable[tuple[str, float | None]]) -> None:
-    waits: defaultdict[str, list[float | None]] = defaultdict(list)
-    for queue, waited_s in started:
-        waits[queue].append(waited_s)
+def _tell_running(waits: Waits) -> None:
     if waits:
         JOBS_STARTED.emit(waits)
         counts = {queue: len(each) for queue, each in waits.items()}

@@ -15,23 +15,24 @@ _quiet = Quiet()
 
 
 class Signal(Generic[T]):
-    """One kind of happening. ``name`` is stable; it appears in logs."""
+    """One kind of happening. ``name`` is stable; it appears in logs.
+
+    ``heard`` tells whether anybody subscribed: ask before making values of very many.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.heard = False
         self._subscribers: tuple[Callable[[T], None], ...] = ()
-
-    @property
-    def heard(self) -> bool:
-        """Return whether anybody subscribed: ask before making values of very many."""
-        return bool(self._subscribers)
 
     def subscribe(self, subscriber: Callable[[T], None]) -> Callable[[], None]:
         """Call ``subscriber`` on each emit from now on; the returned function ends that."""
         self._subscribers = (*self._subscribers, subscriber)
+        self.heard = True
 
         def unsubscribe() -> None:
             self._subscribers = tuple(s for s in self._subscribers if s is not subscriber)
+            self.heard = bool(self._subscribers)
 
         return unsubscribe
 

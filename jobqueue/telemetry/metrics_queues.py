@@ -177,7 +177,7 @@ class QueueMetrics(Collector):
 
     def _started(self, waits: Mapping[str, Sequence[float | None]]) -> None:
         for queue, waited_s in waits.items():
-            self._of(queue).wait.observe_all([max(s, 0.0) for s in waited_s if s is not None])
+            self._of(queue).wait.observe_all([max(0.0, s) for s in waited_s if s is not None])
 
     def _promoted(self, by_queue: Mapping[str, int]) -> None:
         for queue, count in by_queue.items():
