@@ -145,3 +145,18 @@ async def test_a_job_that_is_taken_back_does_not_run() -> None:
 
     await eventually(one_ran, what="a job has run")
     assert recorder.order == [jobs[1]]
+
+
+async def test_a_lane_that_is_cancelled_before_its_first_job_leaves_none_behind() -> None:
+    recorder = Recorder(at_once)
+    lanes = Lanes(recorder.run)
+    lanes.start([leased() for _ in range(3)])
+    await asyncio.sleep(0)  # it waits for its turn
+    assert not recorder.order
+    for task in tuple(lanes._tasks):
+        task.cancel()
+
+    async def all_begun() -> bool:
+        return len(recorder.order) == 3
+
+    await eventually(all_begun, what="all jobs have begun")
