@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 
 from jobqueue.domain.lease import Lease, LeasedJob
@@ -179,7 +180,7 @@ class Executor:
 
     def _tell_ended(self, job: LeasedJob, outcome: Outcome, seconds: float) -> None:
         if not self._seconds:
-            asyncio.get_running_loop().call_soon(self._tell_seconds)
+            asyncio.get_running_loop().call_soon(self._tell_seconds, context=Context())
         self._seconds[job.queue].append(seconds)
         signal = ATTEMPT_COMPLETED if isinstance(outcome, Completed) else ATTEMPT_FAILED
         if signal.heard:
@@ -208,8 +209,9 @@ class Executor:
                 await attempt.forget_cancellation()
 
     def _hear(self, jobs: Sequence[LeasedJob], held: bool, error: Exception | None) -> None:  # noqa: FBT001 - as ``Answered``
-        for job in jobs if error is not None or not held else ():
-            _tell_unsettled(job, error)
+        if not held:
+            for job in jobs:
+                _tell_unsettled(job, error)
         self._freed(jobs)
 
     async def _see_to_its_end(self, attempt: Attempt) -> None:
