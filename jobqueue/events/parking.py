@@ -13,7 +13,7 @@ from jobqueue.store.events import (
     resend_parked,
 )
 from jobqueue.store.faults import retrying, translated
-from jobqueue.store.pool import Pool
+from jobqueue.store.pool import Pool, transaction
 
 
 class Parking:
@@ -43,7 +43,7 @@ class Parking:
         ``force`` is not given; NotFound when nothing is kept.
         """
         with translated():
-            async with self._pool.acquire() as connection, connection.transaction():
+            async with self._pool.acquire() as connection, transaction(connection):
                 found = await lock_cursor(connection, CURSOR)
                 if found is None:
                     raise NotFound("cursor", CURSOR)

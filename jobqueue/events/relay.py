@@ -40,7 +40,7 @@ from jobqueue.store.events import (
     take_cursor,
 )
 from jobqueue.store.faults import DRIVER_ERRORS, translate
-from jobqueue.store.pool import Pool
+from jobqueue.store.pool import Pool, transaction
 
 CURSOR = "kafka"
 LEASE_S = 10.0
@@ -152,7 +152,7 @@ class Relay(Service):
         return self._pages.ahead or sheet.count >= _FEW_EVENTS
 
     async def _pass(self, lease: CursorLease, sheet: Sheet, refused: "_Refused") -> None:
-        async with self._pool.acquire() as connection, connection.transaction():
+        async with self._pool.acquire() as connection, transaction(connection):
             for event, cause in refused:
                 await park_event(connection, event, cause)
             if not await move_cursor(connection, lease, sheet.upto):
@@ -172,7 +172,7 @@ class Relay(Service):
         causes = await self._publish(lease, encoded(groups, self._event_bytes))
         refused = _picked(groups, causes)
         sent = [event.event_id for event in events if event.event_id not in causes]
-        async with self._pool.acquire() as connection, connection.transaction():
+        async with self._pool.acquire() as connection, transaction(connection):
             for event, cause in refused:
                 await park_event(connection, event, cause)
             await remove_parked(connection, sent)

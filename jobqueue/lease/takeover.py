@@ -31,7 +31,7 @@ from jobqueue.store.leases import (
     lock_unstarted_leases,
     settle_leases,
 )
-from jobqueue.store.pool import Connection, Db
+from jobqueue.store.pool import Connection, Db, transaction
 
 Lock = Callable[[Db, int, int], Awaitable[list[ExpiredLease]]]
 """Locks a page: connection, after which job, at most how many."""
@@ -101,7 +101,7 @@ class Takeover:
         answers: list[LeaseAnswer] = []
         try:
             with translated():
-                async with connection.transaction():
+                async with transaction(connection):
                     page = await self._kind.lock(connection, self._after, self._limit)
                     settlements = [self._decide(lease) for lease in page]
                     if settlements:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.reaper.duty import Duty
-from jobqueue.store.pool import Connection, Pool
+from jobqueue.store.pool import Connection, Pool, transaction
 from jobqueue.store.queues import cancel_queue_jobs
 from jobqueue.store.signals import tell_moved
 from jobqueue.store.upkeep import (
@@ -111,7 +111,7 @@ class EventRetention(Duty):
         await self.work(self._tidy_alone)
 
     async def _tidy_alone(self, guard: Connection) -> None:
-        async with guard.transaction():
+        async with transaction(guard):
             if await lock_event_upkeep(guard):
                 await self._tidy()
 

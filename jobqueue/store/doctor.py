@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from jobqueue.domain.state import EVENT_TYPES
-from jobqueue.store.pool import Connection, Pool
+from jobqueue.store.pool import Connection, Pool, transaction
 from jobqueue.store.statements import statement
 
 _LIMIT = statement("limit_snapshot")
@@ -64,7 +64,7 @@ async def snapshot(pool: Pool, seconds: float) -> AsyncIterator[Connection]:
     """Lend a connection in one read-only snapshot, each statement bounded by ``seconds``."""
     async with (
         pool.acquire() as connection,
-        connection.transaction(isolation="repeatable_read", readonly=True),
+        transaction(connection, snapshot=True),
     ):
         await connection.execute(
             _LIMIT, str(int(seconds * 1000)), str(int(min(seconds, _LOCK_WAIT_S) * 1000))

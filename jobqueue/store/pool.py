@@ -5,14 +5,17 @@ nothing is prepared under a name, nothing is set for a session, nothing is reset
 must have comes from PgBouncer's ``connect_query`` or from the role (docs/operations.md).
 """
 
+import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, TypeAlias
 
 import asyncpg
+from asyncpg.transaction import Transaction
 
 from jobqueue.errors import FailedPrecondition
-from jobqueue.store.faults import translated
+from jobqueue.store.faults import DRIVER_ERRORS, translated
 from jobqueue.store.signals import QUERY_ENDED, QueryEnded
 from jobqueue.store.statements import name_of, statement
 
@@ -29,6 +32,7 @@ STATEMENT_TIMEOUT_S = 30.0
 that is gone without a word, must not keep a connection and its caller for ever."""
 
 _RELEASE_TIMEOUT_S = 5.0
+_ROLLBACK_TIMEOUT_S = 1.0
 _RENEWED_AFTER_QUERIES, _CLOSED_WHEN_IDLE_S = 50_000, 300.0
 
 HOT_SETTINGS = {
@@ -46,6 +50,51 @@ each time; the rest is its administrator's, and the one that costs jobs is check
 
 _READ_SYNCHRONOUS_COMMIT = statement("read_synchronous_commit")
 _SET_LOCK_TIMEOUT = statement("set_lock_timeout")
+_CHECK = statement("check_connection")
+
+
+async def check(connection: Connection, timeout_s: float) -> None:
+    """Prove that the peer still answers; cut the connection when it does not within ``timeout_s``.
+
+    A half-open socket never says that it is dead; only a question without an answer does.
+    """
+    try:
+        with translated():
+            await connection.fetchval(_CHECK, timeout=timeout_s)
+    except BaseException:
+        connection.terminate()
+        raise
+
+
+@contextlib.asynccontextmanager
+async def transaction(connection: Connection, *, snapshot: bool = False) -> AsyncIterator[None]:
+    """Run the block in a transaction. However it fails, a second is enough to be out of it.
+
+    With ``snapshot`` it only reads, and all its statements see one instant.
+
+    A statement that was given up is cancelled on a second connection, and before anything else is
+    sent the library waits, without end, for the server to say that it was. So a connection that
+    cannot be rolled back in time is cut, which does the same.
+    """
+    begun = connection.transaction(
+        isolation="repeatable_read" if snapshot else None, readonly=snapshot
+    )
+    await begun.start()
+    try:
+        yield
+    except BaseException:
+        await _roll_back(connection, begun)
+        raise
+    await begun.commit()
+
+
+async def _roll_back(connection: Connection, begun: Transaction) -> None:
+    alarm = asyncio.get_running_loop().call_later(_ROLLBACK_TIMEOUT_S, connection.terminate)
+    try:
+        with contextlib.suppress(*DRIVER_ERRORS):  # why the block failed is what counts
+            await begun.rollback()
+    finally:
+        alarm.cancel()
 
 
 async def limit_lock_waits(connection: Connection, seconds: float) -> None:

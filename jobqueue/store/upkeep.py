@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from jobqueue.store.faults import translated
-from jobqueue.store.pool import Connection, Db
+from jobqueue.store.pool import Connection, Db, transaction
 from jobqueue.store.statements import statement
 
 _PROMOTE = statement("promote_jobs")
@@ -129,7 +129,7 @@ async def drop_partitions(connection: Connection, retention_s: float) -> list[st
         if row["attached"]:
             await connection.fetchval(_KEEP_EVENTS, row["name"], timeout=SWEEP_TIMEOUT_S)
             await connection.execute(row["detach"], timeout=SWEEP_TIMEOUT_S)
-        async with connection.transaction():
+        async with transaction(connection):
             await connection.fetchval(_KEEP_EVENTS, row["name"], timeout=SWEEP_TIMEOUT_S)
             await connection.execute(row["drop"], timeout=SWEEP_TIMEOUT_S)
     return [row["name"] for row in found]
@@ -151,7 +151,7 @@ async def roll_stats(connection: Connection, most_events: int = ROLL_EVENTS) -> 
 
     Returns how many; when there are more than ``most_events`` or so, as many are left for later.
     """
-    async with connection.transaction():
+    async with transaction(connection):
         cursor = await connection.fetchrow(_LOCK_STATS)
         if cursor is None:
             return None

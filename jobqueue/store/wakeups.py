@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterable
 
 from jobqueue.runtime.service import Service
 from jobqueue.store.faults import translated
-from jobqueue.store.pool import Connection, Db, connect
+from jobqueue.store.pool import Connection, Db, check, connect
 from jobqueue.store.statements import statement
 
 CHANNEL = "jobqueue_ready"
-_CHECK = statement("check_connection")
 _NOTIFY = statement("notify_queues")
 _MAX_BYTES = 7_900  # PostgreSQL refuses a payload of 8,000
 
@@ -106,10 +105,7 @@ class Listener(Service):
         return self._connection is not None and not self._connection.is_closed()
 
     async def turn(self) -> None:
-        """Connect when there is no connection, else prove that the peer still answers.
-
-        A half-open socket never says that it is dead; only a question without an answer does.
-        """
+        """Connect when there is no connection, else prove that the peer still answers."""
         if not self._needed():
             await self.teardown()
             return
@@ -122,12 +118,7 @@ class Listener(Service):
                 application_name=self._application_name,
             )
             return
-        try:
-            with translated():
-                await self._connection.fetchval(_CHECK, timeout=self._connect_timeout_s)
-        except BaseException:
-            self._connection.terminate()
-            raise
+        await check(self._connection, self._connect_timeout_s)
 
     async def teardown(self) -> None:
         """Close the connection."""

@@ -19,7 +19,7 @@ from jobqueue.store.figures import (
     count_ready,
     read_oldest_xmin,
 )
-from jobqueue.store.pool import Connection, Pool
+from jobqueue.store.pool import Connection, Pool, transaction
 from jobqueue.store.queues import get_queue_stats
 
 INTERVAL_S = 5.0
@@ -73,7 +73,7 @@ class FigureReader(Service):
 
 async def read_figures(db: Connection) -> Figures:
     """Return the figures of one snapshot. They cost the same however many jobs there are."""
-    async with db.transaction(isolation="repeatable_read", readonly=True):
+    async with transaction(db, snapshot=True):
         stats = await get_queue_stats(db, None, _WINDOW_S)
         ready = await _claimable(db, stats)
         workers = await count_active_workers(db)

@@ -33,7 +33,7 @@ from jobqueue.errors import (
 from jobqueue.runtime.batcher import Batcher
 from jobqueue.store.faults import rejected_item, retrying_told
 from jobqueue.store.jobs import Other, job_ids, submit_jobs
-from jobqueue.store.pool import Connection, Db, Pool, limit_lock_waits
+from jobqueue.store.pool import Connection, Db, Pool, limit_lock_waits, transaction
 from jobqueue.store.signals import tell_moved
 
 MAX_FLUSH = 500
@@ -198,7 +198,7 @@ class Submitter:
     @asynccontextmanager
     async def _impatient(self) -> AsyncIterator[Connection]:
         """Lend a transaction in which no lock is waited for long."""
-        async with self._pool.acquire() as connection, connection.transaction():
+        async with self._pool.acquire() as connection, transaction(connection):
             await limit_lock_waits(connection, KEYED_LOCK_WAIT_S)
             yield connection
 

@@ -1,5 +1,6 @@
 """`jq-server` ends in time though PostgreSQL does not even answer a cancelled query (R-4.9)."""
 
+import asyncio
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from jobqueue.embedded.server import EmbeddedPostgres
+from jobqueue.errors import DeadlineExceeded
+from jobqueue.lease.hot import HotConnection
+from jobqueue.store.pool import Connection, connect, transaction
 from tests.support.frozen import frozen
 from tests.support.programs import ServerProgram, run_ctl
 from tests.support.waiting import eventually_sync
@@ -28,6 +32,29 @@ def await_a_call_without_an_answer(server: ServerProgram) -> None:
         return run_ctl(server.address, "--timeout", "1", "queue", "list").returncode == 5
 
     eventually_sync(stuck, within_s=30.0, what="a call without an answer")
+
+
+async def test_a_transaction_on_a_frozen_database_is_left_in_time(
+    database: EmbeddedPostgres,
+) -> None:
+    begun, is_frozen = asyncio.Event(), asyncio.Event()
+
+    async def work(connection: Connection) -> None:
+        async with transaction(connection):
+            await connection.execute("SELECT 1")
+            begun.set()
+            await is_frozen.wait()
+            await connection.execute("SELECT 1")
+
+    hot = HotConnection(lambda: connect(database.dsn), timeout_s=2.0)
+    working = asyncio.create_task(hot.run(work))
+    await begun.wait()
+    with frozen(database):
+        is_frozen.set()
+        async with asyncio.timeout(FAR_BELOW_A_STATEMENT_TIMEOUT_S):
+            with pytest.raises(DeadlineExceeded):
+                await working
+    await hot.close()
 
 
 @pytest.mark.parametrize(
