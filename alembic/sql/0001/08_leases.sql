@@ -126,8 +126,8 @@ END $$;
 -- One whose TTL is over is dead-lettered instead. Answers started, expired or lost, one row each;
 -- started also for one that was started by an earlier try whose answer was lost (not fresh).
 -- waited_s is how long a job that was started now had been ready.
--- Waits for rows that its own worker's renewal holds; it can close no cycle, because one
--- worker's starts and settles never name the same job.
+-- Waits for rows that its own worker's renewal holds, or a settle: a worker that is told to end hands
+-- back what it is about to start, on another connection. As a settle it locks rows by id.
 CREATE FUNCTION jobqueue.start_leases(
     p_ids bigint[], p_tokens bigint[], p_worker int, p_lease_s float8)
 RETURNS TABLE (job bigint, token bigint, state text, fresh bool, waited_s float8, queue text)
@@ -195,9 +195,9 @@ END $$;
 
 -- RUNNING→DONE, the common end. Each pair must be named once. Returns the pairs that it did not end,
 -- none as a rule: they were lost, or ended by an earlier try. Matches id + token + worker, never
--- ctid: a renewal makes a new version of the row. With settle_leases the only one that may wait for
--- a row of leases while it holds others, and so both lock them by id; everything else skips locked
--- ones. p_results and p_truncated may be shorter: those behind their end have no result.
+-- ctid: a renewal makes a new version of the row. With settle_leases and start_leases the only one
+-- that may wait for a row of leases while it holds others, and so all three lock them by id;
+-- everything else skips locked ones. p_results and p_truncated may be shorter: those behind their end have no result.
 CREATE FUNCTION jobqueue.complete_leases(
     p_ids bigint[], p_tokens bigint[], p_results bytea[], p_truncated bool[], p_worker int)
 RETURNS TABLE (job bigint, token bigint)
