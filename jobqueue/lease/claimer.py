@@ -8,7 +8,7 @@ from jobqueue.lease.probes import ProbePlan
 from jobqueue.lease.signals import QUEUES_MISSING
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
 from jobqueue.store.leases import Probe, claim_jobs, lock_queue
-from jobqueue.store.pool import Connection
+from jobqueue.store.pool import Connection, transaction
 from jobqueue.store.queues import QueueServing, list_queue_serving
 
 SERVING_AGE_S = 10.0
@@ -23,13 +23,19 @@ class LimitPace:
 
     A queue that had no room or no job is left alone for a while that doubles: up to 2.5 s when it
     was full, as a worker elsewhere may make room and nothing tells us; up to 10 s when it was
-    empty, as a new job is announced. A hint, or an own job that ended, ends the wait.
+    empty, as a new job is announced. A hint, or an own job that ended, ends the wait; what comes
+    while a claim is under way is newer than what that claim saw.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
         self._due: dict[str, float] = {}
         self._waits: dict[str, float] = {}
+        self._hurried: set[str] = set()
+
+    def begin(self) -> None:
+        """A claim begins; what it says of a queue that is hurried from now on does not count."""
+        self._hurried.clear()
 
     def is_due(self, queue: str) -> bool:
         """Return whether to ask it now."""
@@ -37,12 +43,15 @@ class LimitPace:
 
     def gave_nothing(self, queue: str, *, full: bool) -> None:
         """Wait longer before the next time."""
+        if queue in self._hurried:
+            return
         wait = self._waits.get(queue, _FIRST_WAIT_S)
         self._due[queue] = self._clock.monotonic() + wait
         self._waits[queue] = min(wait * 2, _FULL_WAIT_S if full else _EMPTY_WAIT_S)
 
     def hurry(self, queue: str) -> None:
         """Ask it with the next claim."""
+        self._hurried.add(queue)
         self._due.pop(queue, None)
         self._waits.pop(queue, None)
 
@@ -95,6 +104,7 @@ class Claimer:
     async def _claim(
         self, db: Connection, worker: int, n: int, *, running: bool
     ) -> list[LeasedJob]:
+        self._pace.begin()
         await self._refresh(db)
         usable = [q for q in self._serving if not q.limited or self._pace.is_due(q.name)]
         probes = self._plan.probes(usable, n, self._rotation)
@@ -113,7 +123,7 @@ class Claimer:
         limited = sorted(q.name for q in usable if q.limited and not q.paused)
         if not limited:
             return await call.take(probes, n)
-        async with db.transaction():
+        async with transaction(db):
             rooms = {name: await _room(db, name) for name in limited}
             jobs = await call.take_within(probes, n, dict(rooms))
         self._note(rooms, jobs)

@@ -16,7 +16,8 @@ from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.queues import pause_queue
 from jobqueue.store.upkeep import promote_jobs
 from tests.store.conftest import Connect
-from tests.support.store import add_queue, settle, submit
+from tests.support.store import add_queue, settle, submit, waits_for_lock
+from tests.support.waiting import eventually
 
 
 def claimer(*queues: str) -> Claimer:
@@ -96,6 +97,24 @@ async def test_room_made_by_an_own_job_is_used_at_once(db: Connection) -> None:
     assert await take(one, db, 5) == []
     await settle(db, first)
     one.job_ended("limited")
+    assert len(await take(one, db, 5)) == 1
+
+
+async def test_room_made_while_a_claim_is_under_way_is_used_by_the_next(
+    db: Connection, another: Connect
+) -> None:
+    await add_queue(db, "limited", max_running=1)
+    await submit(db, 2, queue="limited")
+    one, blocker = claimer("limited"), await another()
+    (first,) = await take(one, db, 5)
+    async with blocker.transaction():
+        await blocker.execute("SELECT FROM jobqueue.queues FOR UPDATE")
+        claiming = asyncio.create_task(take(one, db, 5))
+        await eventually(lambda: waits_for_lock(blocker, db), what="the claim waits")
+        # Its answer is heard before that of the claim, which still sees the job run.
+        one.job_ended("limited")
+    assert await claiming == []
+    await settle(db, first)
     assert len(await take(one, db, 5)) == 1
 
 

@@ -31,6 +31,17 @@ def test_a_full_queue_is_asked_every_few_seconds() -> None:
     assert 2.4 < last < 2.6
 
 
+def test_a_hint_that_comes_while_a_claim_is_under_way_outlives_its_answer() -> None:
+    pace = LimitPace(ManualClock())
+    pace.begin()
+    pace.hurry("q")
+    pace.gave_nothing("q", full=True)
+    assert pace.is_due("q")
+    pace.begin()
+    pace.gave_nothing("q", full=True)
+    assert not pace.is_due("q"), "the next claim saw what the hint told of"
+
+
 def test_a_hint_ends_the_wait() -> None:
     pace = LimitPace(ManualClock())
     pace.gave_nothing("q", full=False)
