@@ -31,9 +31,10 @@ class LeaseReaper(Duty):
         """Take over one page and wake the workers that can claim its jobs."""
         page, took_s = await self.timed(self._takeover.step)
         await self.announce(page.ready)
+        if not page.complete:
+            return 0.0
         # What it took to end leases says nothing of what it costs to look for them.
-        rest_s = self.sparing(0.0 if page.taken else took_s)
-        return rest_s if page.complete else 0.0
+        return None if page.taken else self.sparing(took_s)
 
 
 def expirer(

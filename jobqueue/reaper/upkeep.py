@@ -79,8 +79,9 @@ class DeletedQueues(Duty):
         """Cancel a batch."""
         moved, took_s = await self.timed(lambda c: cancel_queue_jobs(c, self._batch_size))
         tell_moved(moved.cancelled, JobStatus.DEAD_LETTERED, Reason.CANCELLED)
-        rest_s = self.sparing(0.0 if moved.count else took_s)
-        return 0.0 if moved.count >= self._batch_size else rest_s
+        if moved.count >= self._batch_size:
+            return 0.0
+        return None if moved.count else self.sparing(took_s)
 
 
 class StatsRoller(Duty):

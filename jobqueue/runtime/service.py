@@ -111,7 +111,7 @@ class Service:
         """Return the wait after a look at what dead rows may fill, which took so many seconds.
 
         It is the usual interval, or more where looks took more than 0.1 s twice in a row: up to
-        10 s, and never more than ``bound_s``. Give 0 when the turn did not measure its look.
+        10 s, and never more than ``bound_s``. A turn that did more than look does not ask.
         """
         self._looks.note(took_s, usual_s=USUAL_LOOK_S)
         return min(max(self.interval_s, self._looks.wait_s), self.bound_s)

@@ -179,7 +179,8 @@ class Submitter:
         """Store a joined flush; None: stored; ``_ALONE`` for each when all must be tried alone."""
         load = _load(items)
         try:
-            with self._ride(_due(load, {})) as hint:
+            # Locks of the keys of many would wait behind another's hint, whose lock is global.
+            with self._ride(_due(load, {}) if len(items) == 1 else ()) as hint:
                 others = await _committed(lambda: self._store_lane(load, hint), load)
         except Unavailable:
             raise

@@ -1,10 +1,13 @@
 """Hints by NOTIFY: sent in as few payloads as fit, heard again after every cut."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+
+import pytest
 
 from jobqueue.domain.limits import Limits
+from jobqueue.errors import NotFound
 from jobqueue.runtime.clock import ManualClock
 from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.wakeups import Listener, notify_queues
@@ -174,6 +177,38 @@ async def test_the_hint_of_a_lone_submission_comes_with_its_commit(
     assert announced == []
 
 
+async def test_a_submission_that_is_refused_sends_no_hint(
+    database: str, db: Connection, pool: Pool
+) -> None:
+    await add_queue(db)
+    rode: list[str | None] = []
+
+    @contextmanager
+    def ride(queues: Iterable[str]) -> Iterator[str]:
+        rode.append(",".join(queues))
+        yield rode[-1] or ""
+
+    submitter = Submitter(pool, Limits(), lambda _: None, ride)
+    async with listening(database) as heard:
+        with pytest.raises(NotFound):
+            await submitter.submit(spec(queue="missing"))
+        await submitter.submit(spec())  # hints come in the order of commits
+        await eventually(lambda: heard.queues({"q"}))
+        assert not await heard.queues({"missing"})
+    assert rode == ["missing", "q"]
+
+
+async def test_submissions_that_come_together_carry_no_hint(db: Connection, pool: Pool) -> None:
+    await add_queue(db)
+    announced: list[set[str]] = []
+    announcer = Announcer("postgresql://", clock=ManualClock())
+    submitter = Submitter(
+        pool, Limits(), lambda queues: announced.append(set(queues)), announcer.ride
+    )
+    await asyncio.gather(*(submitter.submit(spec()) for _ in range(3)))
+    assert announced == [{"q"}]
+
+
 async def test_a_hint_that_is_refused_costs_no_job(db: Connection, pool: Pool) -> None:
     await add_queue(db)
     announced: list[set[str]] = []
@@ -202,6 +237,16 @@ async def test_hints_ride_one_at_a_time_and_rest_ten_times_as_long() -> None:
     with announcer.ride({"c"}) as late, announcer.ride(()) as nothing:
         pass
     assert (early, late, nothing) == (None, "c", None)
+
+
+async def test_a_hint_that_hung_does_not_keep_others_from_riding_for_long() -> None:
+    clock = ManualClock()
+    announcer = Announcer("postgresql://", clock=clock)
+    with announcer.ride({"q"}):
+        clock.advance(30.0)
+    clock.advance(1.0)
+    with announcer.ride({"q"}) as hint:
+        assert hint == "q"
 
 
 async def test_hints_that_do_not_fit_into_one_do_not_ride() -> None:

@@ -60,8 +60,9 @@ END $$;
 -- p_atomic: anything but EXISTING and REPEATED raises JQ001 with DETAIL 'ordinal outcome', and
 -- nothing is stored.
 --
--- p_hint: names of queues that idle workers hear of with the commit. A commit with a hint waits for
--- all others that have one, so most have none, and the hint is sent by itself.
+-- p_hint: names of queues that idle workers hear of with the commit, unless all items are refused. A
+-- commit with a hint waits for all others that have one, so most have none, and the hint is sent by
+-- itself.
 --
 -- The plan is made once: the statement reads no table that grows, and planning it costs more than
 -- running it for one job. Ids and payloads have an element for each item, hashes too where there
@@ -80,6 +81,7 @@ DECLARE
     stamp timestamptz;
     known_id uuid[];
     known text[];
+    refused int := 0;
 BEGIN
     IF current_setting('transaction_isolation') <> 'read committed' THEN
         RAISE EXCEPTION 'submit_jobs needs READ COMMITTED' USING ERRCODE = '25001';
@@ -151,9 +153,10 @@ BEGIN
             RAISE EXCEPTION 'item % of the batch: %', ord, outcome
                 USING ERRCODE = 'JQ001', DETAIL = ord || ' ' || outcome;
         END IF;
+        refused := refused + (outcome NOT IN ('EXISTING', 'REPEATED'))::int;
         RETURN NEXT;
     END LOOP;
-    IF p_hint IS NOT NULL THEN
+    IF p_hint IS NOT NULL AND refused < cardinality(p_job_id) THEN
         PERFORM pg_notify('jobqueue_ready', p_hint);
     END IF;
 END $$;
