@@ -10,6 +10,7 @@ from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.limits import Limits, safe_text
 from jobqueue.domain.outcome import Cancelled, Failed, Released
 from jobqueue.lease.interface import Leases
+from jobqueue.runtime.ending import end
 from jobqueue.runtime.service import Service
 from jobqueue.worker.endings import describe
 from jobqueue.worker.executor import Executor
@@ -20,9 +21,12 @@ from jobqueue.worker.signals import ATTEMPT_BROKE, AttemptBroke
 FIRST_IDLE_S, LAST_IDLE_S = 0.05, 2.5
 """An empty-handed worker asks again after 50 ms, doubling to 2.5 s: less than 1 query/s."""
 
-HALVED_FROM = 200
-"""With so many slots half of the jobs are claimed and settled while the other half runs. Smaller
-halves cost the database more than they gain."""
+WAVES_FROM = 200
+"""With so many slots or more jobs come in waves: one runs while others are claimed and settled."""
+
+GOOD_WAVE, LARGEST_WAVE = 250, 500
+"""Smaller ones cost the database more a job, so they are halves of the slots. Larger ones cost it
+hardly less, so they are quarters."""
 
 CLAIM_LOOP = "claim"
 BUSY_TURN_S = 1.0
@@ -44,8 +48,11 @@ class Room:
 
     @property
     def wave(self) -> int:
-        """How many jobs a claim brings at most."""
-        return self.concurrency // 2 if self.concurrency >= HALVED_FROM else self.concurrency
+        """How many jobs a claim brings at most: some of many slots, else all."""
+        if self.concurrency < WAVES_FROM:
+            return self.concurrency
+        half, quarter = self.concurrency // 2, self.concurrency // 4
+        return min(max(quarter, min(half, GOOD_WAVE)), LARGEST_WAVE)
 
     @property
     def turn_s(self) -> float:
@@ -56,6 +63,14 @@ class Room:
     def last_idle_s(self) -> float:
         """The longest wait of a loop that finds nothing."""
         return min(LAST_IDLE_S, self.stall_limit_s / 4)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """One claim under way: how many jobs it was sent for, and what brings them."""
+
+    n: int
+    jobs: asyncio.Task[list[LeasedJob]]
 
 
 class Claiming(Service):
@@ -86,6 +101,7 @@ class Claiming(Service):
         self._busy: dict[Lease, LeasedJob] = {}
         self._lanes = Lanes(self._execute)
         self._waiting: deque[tuple[float, LeasedJob]] = deque()
+        self._under_way: _Claim | None = None
 
     async def turn(self) -> float | None:
         """Start what waits, then claim what there is room for."""
@@ -95,7 +111,12 @@ class Claiming(Service):
             self._drain_untold = False
         self._give_back_old()
         await self._start_waiting()
-        return await self._claim() if self._open else None
+        return await self._claim() if self._open or self._under_way else None
+
+    async def teardown(self) -> None:
+        """Have what a claim under way brings handed back."""
+        if self._under_way is not None:
+            await end(self._under_way.jobs)
 
     def hint(self) -> None:
         """There may be work: look now instead of at the end of an idle wait."""
@@ -138,26 +159,54 @@ class Claiming(Service):
         self._free_slots([job])
 
     async def _claim(self) -> float | None:
-        if self._more_come_free():
-            self._saturated = True
-            return None
-        full = await self._fill(min(self._free(), self._room.wave), running=True)
+        if self._under_way is None:
+            if self._more_come_free():
+                self._saturated = True
+                return None
+            self._send(min(self._free(), self._room.wave))
+        full = await self._received()
         if full and self._free() <= 0:
-            full = await self._fill(self._room.prefetch - len(self._waiting), running=False)
+            full = await self._fill_prefetch()
         self._saturated = full
         if not full:
             return self._next_idle()
         # While it was under way, as many may have come free as it brought.
-        return 0.0 if self._free() > 0 and not self._more_come_free() else None
+        goes_on = self._under_way or (self._free() > 0 and not self._more_come_free())
+        return 0.0 if goes_on else None
 
-    async def _fill(self, n: int, *, running: bool) -> bool:
-        """Claim up to ``n`` jobs; return whether there were as many."""
-        if n <= 0:
+    def _send(self, n: int) -> None:
+        if n > 0 and self._open:
+            claim = asyncio.create_task(self._leases.claim(n, running=True))
+            self._under_way = _Claim(n, claim)
+
+    async def _received(self) -> bool:
+        """Take what the claim under way brings; return whether it is as much as asked for.
+
+        Where there is room for another wave, its claim goes out before these jobs are gone through
+        and run: the database works meanwhile.
+        """
+        claim = self._under_way
+        if claim is None:
             return True
-        jobs = await self._leases.claim(n, running=running)
-        self._take(jobs)
+        try:
+            jobs = await claim.jobs
+        finally:
+            self._under_way = None
+        full = len(jobs) >= claim.n
+        if full and self._free() - len(jobs) >= self._room.wave:
+            self._send(self._room.wave)
         if jobs:
             self._idle_s = FIRST_IDLE_S
+        self._take(jobs)
+        return full
+
+    async def _fill_prefetch(self) -> bool:
+        """Claim jobs to hold ready; return whether there were as many as there is room for."""
+        n = self._room.prefetch - len(self._waiting)
+        if n <= 0:
+            return True
+        jobs = await self._leases.claim(n, running=False)
+        self._take(jobs)
         return len(jobs) >= n
 
     def _next_idle(self) -> float:
@@ -166,7 +215,8 @@ class Claiming(Service):
         return seconds
 
     def _free(self) -> int:
-        return self._room.concurrency - len(self._busy)
+        asked = self._under_way.n if self._under_way else 0
+        return self._room.concurrency - len(self._busy) - asked
 
     def _more_come_free(self) -> bool:
         """Tell whether more slots may be about to come free than are free.
@@ -175,7 +225,8 @@ class Claiming(Service):
         the claim waits for them: one of many jobs costs little more than one of few, and a batch
         that was torn once would else never be whole again.
         """
-        return len(self._busy) - self._executor.running > self._free()
+        free = self._free()
+        return free < self._room.wave and len(self._busy) - self._executor.running > free
 
     def _take(self, jobs: Iterable[LeasedJob]) -> None:
         starting: list[LeasedJob] = []

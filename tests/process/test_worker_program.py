@@ -14,7 +14,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from jobqueue.v1 import admin_service_pb2 as admin_pb
 from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as jobs_pb
-from jobqueue.worker.claiming import HALVED_FROM
+from jobqueue.worker.claiming import WAVES_FROM
 from tests.support.facade import Facade, serving
 from tests.support.programs import WorkerProgram
 from tests.support.waiting import eventually
@@ -135,12 +135,12 @@ async def test_a_worker_holds_at_most_three_connections(
     assert await conn.fetchval(CONNECTIONS) == 3
 
 
-@pytest.mark.parametrize("slots", [8, HALVED_FROM])
+@pytest.mark.parametrize("slots", [8, WAVES_FROM])
 async def test_the_database_never_sees_more_leases_of_a_worker_than_it_has_slots(
     server: Facade, start: Start, database: str, conn: asyncpg.Connection, slots: int
 ) -> None:
     kinds = (("async-returns", b"none"), ("async-raises", b"value"), ("async-raises", b"later"))
-    jobs = HALVED_FROM * kinds
+    jobs = WAVES_FROM * kinds
     await asyncio.gather(*(server.submit(type=t, payload=p, max_retries=0) for t, p in jobs))
     blocker = await asyncpg.connect(database)
     async with blocker.transaction():

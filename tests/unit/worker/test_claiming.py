@@ -10,7 +10,13 @@ import pytest_asyncio
 
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.state import Reason
-from jobqueue.worker.claiming import HALVED_FROM, LAST_IDLE_S, Claiming, Hints, Room
+from jobqueue.worker.claiming import (
+    LAST_IDLE_S,
+    WAVES_FROM,
+    Claiming,
+    Hints,
+    Room,
+)
 from jobqueue.worker.executor import Executor
 from jobqueue.worker.signals import ATTEMPT_BROKE, AttemptBroke
 from tests.support.recording_leases import RecordingLeases, leased
@@ -88,14 +94,39 @@ async def test_a_slot_is_taken_until_its_settlement_is_answered(
     assert leases.claims == [(2, True), (2, True)]
 
 
-async def test_a_wide_worker_claims_its_second_half_while_the_first_one_runs(
+async def test_a_wide_worker_claims_its_second_wave_before_the_first_one_runs(
     loop_of: Make, leases: RecordingLeases
 ) -> None:
-    leases.queue = [leased("async-returns", b"none") for _ in range(3 * HALVED_FROM)]
-    loop = loop_of(Room(concurrency=HALVED_FROM))
-    assert await loop.claiming.turn() == 0.0, "half of the slots are free"
-    assert await loop.claiming.turn() is None
-    assert leases.claims == [(HALVED_FROM // 2, True)] * 2
+    leases.queue = [leased("async-returns", b"none") for _ in range(3 * WAVES_FROM)]
+    loop = loop_of(Room(concurrency=WAVES_FROM))
+    assert await loop.claiming.turn() == 0.0, "a claim is under way"
+    await asyncio.sleep(0)
+    assert leases.claims == [(WAVES_FROM // 2, True)] * 2
+    assert not leases.settled
+    assert not leases.unsettled
+    assert await loop.claiming.turn() is None, "all slots are taken"
+    assert leases.claims == [(WAVES_FROM // 2, True)] * 2
+
+
+@pytest.mark.parametrize(
+    ("slots", "wave"),
+    [(1, 1), (199, 199), (200, 100), (500, 250), (1_000, 250), (2_000, 500), (9_000, 500)],
+)
+def test_many_slots_are_filled_in_waves_of_a_bounded_size(slots: int, wave: int) -> None:
+    assert Room(concurrency=slots).wave == wave
+
+
+async def test_a_claim_that_is_under_way_when_the_loop_closes_is_waited_for_and_handed_back(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    leases.queue = jobs = [leased("async-returns", b"none") for _ in range(WAVES_FROM)]
+    loop = loop_of(Room(concurrency=WAVES_FROM))
+    await loop.claiming.turn()
+    loop.claiming.close()
+    await loop.claiming.turn()
+    for job in jobs[WAVES_FROM // 2 :]:
+        assert (await leases.settlement(job)).reason is Reason.RELEASED
+    await asyncio.wait_for(loop.claiming.idle.wait(), 20.0)
 
 
 async def test_a_claim_waits_while_more_slots_are_being_freed_than_are_free(
