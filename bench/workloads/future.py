@@ -1,5 +1,7 @@
 """Future jobs: a few come due beside very many that do not."""
 
+import asyncio
+import random
 from collections.abc import Sequence
 from functools import partial
 
@@ -19,6 +21,7 @@ from jobqueue.domain.job import JobSpec
 
 DUE = 10
 _DELAY_S = 1.0
+_INTERVAL_S = 0.5  # the scheduler's, by default
 _ENDS_S = 60.0
 _LATE = """
     SELECT extract(epoch FROM f.started_at - j.not_before)::float8
@@ -32,9 +35,10 @@ class FutureJobs(Workload):
     name = "future"
     title = "Due jobs beside future ones"
     about = (
-        f"{DUE} jobs at a time with a delay of {_DELAY_S:.0f} s, beside jobs that are scheduled for"
-        " tomorrow. The latency is from the moment a job is due to its start, both by the clock of"
-        " the database; the scheduler looks every 500 ms."
+        f"{DUE} jobs at a time with a delay of {_DELAY_S:.0f} s, at random moments, beside jobs"
+        " that are scheduled for tomorrow. The latency is from the moment a job is due to its"
+        " start, both by the clock of the database; the scheduler looks every"
+        f" {1000 * _INTERVAL_S:.0f} ms."
     )
     columns = (
         Column("p50", "p50 ms", 1),
@@ -47,7 +51,7 @@ class FutureJobs(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """None and many."""
-        lasts_s = stage.form.future_rounds * (_DELAY_S + 0.5) + 2 * SCENE_S
+        lasts_s = stage.form.future_rounds * (_DELAY_S + _INTERVAL_S) + 2 * SCENE_S
         return [
             Plan("jobqueue", f"{many:,} future jobs", partial(self._run, stage, many), lasts_s)
             for many in (0, stage.form.future_jobs)
@@ -67,6 +71,8 @@ class FutureJobs(Workload):
             await start_workers(scene, 1)
             first = await scene.meter.read()
             for round_ in range(1, stage.form.future_rounds + 1):
+                # Else each round would begin, and come due, at the same moment between two looks.
+                await asyncio.sleep(random.uniform(0, _INTERVAL_S))  # noqa: S311 - no secret
                 await store(scene.dsn, [_SPEC] * DUE)
                 done = f"SELECT count(*) = {DUE * round_} FROM jobqueue.finished"
                 await until(partial(says, scene, done), within_s=_ENDS_S, what="the due jobs")
