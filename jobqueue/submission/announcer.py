@@ -1,7 +1,7 @@
 """Wakes idle workers when jobs become claimable: one NOTIFY for whatever gathered.
 
 NOTIFY takes a lock of the whole cluster until its transaction has committed. So a transaction that
-stores a job carries a hint rarely: when none did for ten times as long as the last one took. That
+stores a job carries a hint rarely: when none did for four times as long as the last one took. That
 is whoever comes alone, for whom it saves several wake-ups of processes on the way to a worker.
 All others are told of by a NOTIFY of its own behind the commit, not more often than every few
 milliseconds. A hint that is lost costs a worker one poll.
@@ -19,7 +19,7 @@ from jobqueue.store.pool import Connection, connect
 from jobqueue.store.wakeups import hint_of, notify_queues
 
 _GAP_S = 0.005
-_RIDE_REST, _LONGEST_REST_S = 10, 1.0
+_RIDE_REST, _LONGEST_REST_S = 4, 1.0
 """So many times as long as a statement with a hint took, the next ones have none; up to 1 s."""
 
 _TIMEOUT_S = 5.0
