@@ -6,12 +6,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator
 from itertools import pairwise
 
 import asyncpg
 import pytest
-import pytest_asyncio
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.outcome import Completed, Postponed, Released
@@ -23,13 +21,11 @@ from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.lease.signals import LEASES_LOST, SETTLE_REFUSED, LeaseLoss
 from jobqueue.lease.takeover import Takeover, expired
-from jobqueue.store.pool import Connection, connect
+from jobqueue.store.pool import Connection
 from jobqueue.store.workers import command_worker
-from tests.support.leases import QUICK, Heard, open_leases
+from tests.support.leases import QUICK, SLOW, Heard, expires_in, open_leases, take_one
 from tests.support.settling import settled
-from tests.support.soundness import assert_sound
 from tests.support.store import (
-    add_queue,
     claim,
     cut,
     expire_leases,
@@ -37,36 +33,10 @@ from tests.support.store import (
     settle,
     status,
     submit,
+    waits,
 )
 from tests.support.waiting import eventually
 from tests.support.workers import facts
-
-SLOW = LeaseSettings(lease_s=30.0, renew_interval_s=10.0, heartbeat_interval_s=0.5)
-
-
-@pytest_asyncio.fixture
-async def db(database: str) -> AsyncIterator[Connection]:
-    """A connection to a database with one queue; sound at the end."""
-    connection = await connect(database)
-    await add_queue(connection)
-    yield connection
-    await assert_sound(connection)
-    await connection.close()
-
-
-async def take_one(leases: DirectLeases) -> LeasedJob:
-    (job,) = await leases.claim(1, running=True)
-    return job
-
-
-async def expires_in(db: Connection, job: LeasedJob) -> float:
-    """Return the seconds until the lease runs out, negative when it has."""
-    left: float = await db.fetchval(
-        "SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 "
-        "FROM jobqueue.leases WHERE id = $1",
-        job.lease.job,
-    )
-    return left
 
 
 async def outlives_its_lease(db: Connection, job: LeasedJob, settings: LeaseSettings) -> None:
@@ -160,17 +130,6 @@ async def test_an_outcome_survives_the_cut_of_its_connection(database: str, db: 
         await blocker.close()
         assert await settling
     assert (await path(db, job_id)).count("DONE:COMPLETED") == 1
-
-
-async def waits(db: Connection, application: str) -> bool:
-    """Tell whether a connection of this name waits for a lock."""
-    return bool(
-        await db.fetchval(
-            "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 "
-            "AND datname = current_database() AND wait_event_type = 'Lock'",
-            application,
-        )
-    )
 
 
 async def test_jobs_of_a_claim_nobody_waits_for_go_back_uncharged(

@@ -4,13 +4,16 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
+from jobqueue.domain.lease import LeasedJob
 from jobqueue.lease.direct import DirectLeases
 from jobqueue.lease.interface import News
 from jobqueue.lease.settings import LeaseSettings
+from jobqueue.store.pool import Connection
 from tests.support.waiting import eventually
 from tests.support.workers import facts
 
 QUICK = LeaseSettings(lease_s=3.0, renew_interval_s=0.8, heartbeat_interval_s=0.5)
+SLOW = LeaseSettings(lease_s=30.0, renew_interval_s=10.0, heartbeat_interval_s=0.5)
 
 
 @asynccontextmanager
@@ -29,6 +32,22 @@ async def open_leases(
         yield leases
     finally:
         await leases.close()
+
+
+async def take_one(leases: DirectLeases) -> LeasedJob:
+    """Claim one job, started."""
+    (job,) = await leases.claim(1, running=True)
+    return job
+
+
+async def expires_in(db: Connection, job: LeasedJob) -> float:
+    """Return the seconds until the lease runs out, negative when it has."""
+    left: float = await db.fetchval(
+        "SELECT extract(epoch FROM expires_at - clock_timestamp())::float8 "
+        "FROM jobqueue.leases WHERE id = $1",
+        job.lease.job,
+    )
+    return left
 
 
 class Heard:

@@ -135,6 +135,17 @@ async def cut(db: Db, application: str) -> int:
     )
 
 
+async def waits(db: Db, application: str) -> bool:
+    """Tell whether a connection of this name waits for a lock."""
+    return bool(
+        await db.fetchval(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1 "
+            "AND datname = current_database() AND wait_event_type = 'Lock'",
+            application,
+        )
+    )
+
+
 async def path(db: Db, job_id: UUID) -> list[str]:
     """Return the transitions of a job as ``STATUS:REASON``, in order."""
     rows = await db.fetch(
