@@ -7,13 +7,14 @@ settles; the keeper's. So the database claims while it settles.
 import contextlib
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.outcome import Charge, Completed, Released, Settlement, decide
 from jobqueue.domain.worker import WorkerFacts
+from jobqueue.errors import Unavailable
 from jobqueue.lease.claimer import Claimer
 from jobqueue.lease.duties import CLAIM_FLIGHT_S
 from jobqueue.lease.holder import Holder
@@ -21,7 +22,7 @@ from jobqueue.lease.hot import TRANSIENT, Connect, HotConnection, connecting, re
 from jobqueue.lease.keeper import Keeper
 from jobqueue.lease.probes import ProbePlan
 from jobqueue.lease.settings import LeaseSettings
-from jobqueue.lease.settler import Ending
+from jobqueue.lease.settler import Ending, Written
 from jobqueue.lease.tally import tell_claimed, tell_done, tell_settled, tell_started
 from jobqueue.store.leases import LeaseAnswer, complete_leases, settle_leases, start_leases
 from jobqueue.store.pool import Connection
@@ -89,7 +90,14 @@ class DirectLeases(Holder):
 
     # Claims.
 
+    async def _require_settles(self) -> None:
+        """Raise Unavailable while outcomes cannot be written: what is taken would run in vain."""
+        if trouble := self._settler.trouble:
+            raise Unavailable(f"outcomes cannot be written: {trouble}") from trouble
+        await self._settles.prove()
+
     async def _claim(self, n: int, *, running: bool) -> list[LeasedJob]:
+        await self._require_settles()
         begun = time.monotonic()
         self._flights.add(begun)
         try:
@@ -116,6 +124,7 @@ class DirectLeases(Holder):
     # Starts.
 
     async def _start(self, leases: Sequence[Lease]) -> frozenset[Lease]:
+        await self._require_settles()
         # Safe to repeat: a lease that runs already answers that it is started.
         answers, sent_at = await retried(lambda: self._start_once(leases))
         # What an earlier try did is heard of here for the first time, as in ``_flush``.
@@ -127,7 +136,7 @@ class DirectLeases(Holder):
             if answer.state == "expired":
                 self._keeper.drop(answer.lease)
             elif answer.state == "lost":
-                self._forget_lost(answer.lease, "it was lost before it was started")
+                self._forget_unstarted(answer.lease)
         return frozenset(job.lease for job in held)
 
     async def _start_once(self, leases: Sequence[Lease]) -> tuple[list[LeaseAnswer], float]:
@@ -140,38 +149,34 @@ class DirectLeases(Holder):
 
     # Settles.
 
-    async def _flush(self, batch: Sequence[Ending]) -> AbstractSet[Lease]:
-        """Write the common end with nothing of what only the others need, then these.
+    async def _flush(self, batch: Sequence[Ending]) -> AsyncIterator[Written]:
+        """Write the common end with nothing of what only the others need, then these."""
+        done = {e.lease: e.outcome for e in batch if isinstance(e.outcome, Completed)}
+        if len(done) == len(batch):
+            yield batch, await self._complete(batch, done)
+            return
+        if done:
+            completed = [e for e in batch if e.lease in done]
+            yield completed, await self._complete(completed, done)
+        others = [e for e in batch if e.lease not in done]
+        yield others, await self._settle(others)
 
-        Told when all is written: a batch of which a part failed is written again, and finds what
-        it has written before.
-        """
-        completed = {e.job.lease: e.outcome for e in batch if isinstance(e.outcome, Completed)}
-        others = [e for e in batch if e.job.lease not in completed]
-        settlements = [_decided(ending) for ending in others]
-        done, answers = await self._settles.run(
-            lambda c: self._write(c, completed, settlements),
+    async def _complete(
+        self, batch: Sequence[Ending], done: Mapping[Lease, Completed]
+    ) -> AbstractSet[Lease]:
+        worker = self._worker
+        completed = await self._settles.run(lambda c: complete_leases(c, worker=worker, done=done))
+        tell_done([e.job.queue for e in batch if e.lease in completed])
+        return completed
+
+    async def _settle(self, batch: Sequence[Ending]) -> AbstractSet[Lease]:
+        worker, settlements = self._worker, [_decided(ending) for ending in batch]
+        answers = await self._settles.run(
+            lambda c: settle_leases(c, worker=worker, settlements=settlements)
         )
-        tell_done([e.job.queue for e in batch if e.job.lease in done])
-        if not others:
-            return done
-        asked = {e.lease: (e.job.queue, s) for e, s in zip(others, settlements, strict=True)}
+        asked = {e.lease: (e.job.queue, s) for e, s in zip(batch, settlements, strict=True)}
         tell_settled(answers, asked, unclear=True)
-        return done | {a.lease for a in answers if a.state == "settled"}
-
-    async def _write(
-        self,
-        db: Connection,
-        completed: Mapping[Lease, Completed],
-        settlements: Sequence[Settlement],
-    ) -> tuple[AbstractSet[Lease], Sequence[LeaseAnswer]]:
-        worker, answers = self._worker, list[LeaseAnswer]()
-        done: AbstractSet[Lease] = frozenset()
-        if completed:
-            done = await complete_leases(db, worker=worker, done=completed)
-        if settlements:
-            answers = await settle_leases(db, worker=worker, settlements=settlements)
-        return done, answers
+        return {a.lease for a in answers if a.state == "settled"}
 
     def _jobs_ended(self, queues: AbstractSet[str]) -> None:
         for queue in queues:

@@ -6,7 +6,7 @@ A subclass opens the way to them, claims and starts, and writes outcomes.
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from collections.abc import Set as AbstractSet
 
 from jobqueue.domain.lease import Lease, LeasedJob
@@ -21,7 +21,7 @@ from jobqueue.lease.interface import (
     News,
 )
 from jobqueue.lease.keeper import Keeper
-from jobqueue.lease.settler import Ending, Settler
+from jobqueue.lease.settler import Ending, Settler, Written
 from jobqueue.lease.signals import LEASES_LOST, LEASES_RENEWED, LeaseLoss
 from jobqueue.lease.tally import count_jobs
 
@@ -108,7 +108,7 @@ class Holder(ABC):
         """Start prefetched jobs, and forget those that could not be; return what runs."""
 
     @abstractmethod
-    async def _flush(self, batch: Sequence[Ending]) -> AbstractSet[Lease]:
+    def _flush(self, batch: Sequence[Ending]) -> AsyncIterator[Written]:
         """Write outcomes, as ``settler.Flush`` says."""
 
     @abstractmethod
@@ -131,7 +131,7 @@ class Holder(ABC):
         Raises Unavailable when the worker is not registered within 30 s; nothing is kept then.
         """
         self._kept = keeper
-        self._settling = Settler(self._flush, self._ended, patience_s=lease_s)
+        self._settling = Settler(self._flush, self._ended, self._let_lapse, patience_s=lease_s)
         await keeper.start()
         try:
             return await keeper.registered(OPEN_TIMEOUT_S)
@@ -155,6 +155,16 @@ class Holder(ABC):
             return False
         LEASES_LOST.emit(LeaseLoss(lease, job.job_id, job.queue, why))
         return True
+
+    def _forget_unstarted(self, lease: Lease) -> None:
+        """Drop one that was not ours to start; of one with its outcome on the way that decides."""
+        if lease not in self._settler:
+            self._forget_lost(lease, "it was lost before it was started")
+
+    def _let_lapse(self, leases: Sequence[Lease]) -> None:
+        """Renew these no more: their outcomes cannot be written now, and may never be."""
+        for lease in leases:
+            self._keeper.set_deadline(lease, 0.0)
 
     def _ended(self, leases: Sequence[Lease], *, settled: bool) -> None:
         if settled:

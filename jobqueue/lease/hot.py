@@ -6,15 +6,17 @@ database holds open for every worker process.
 """
 
 import asyncio
+import contextlib
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
-from jobqueue.errors import Aborted, DeadlineExceeded, Unavailable
+from jobqueue.errors import Aborted, DeadlineExceeded, JobQueueError, Unavailable
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.store import pool
 from jobqueue.store.faults import TRIES, backoff_s, is_transient, translated
-from jobqueue.store.pool import Connection
+from jobqueue.store.pool import Connection, check
 
 T = TypeVar("T")
 
@@ -31,6 +33,12 @@ async def retried(attempt: Callable[[], Awaitable[T]]) -> T:
             await asyncio.sleep(backoff_s(number))
     return await attempt()
 
+
+IDLE_S = 60.0
+"""After so long without use a connection is asked whether its peer is still there: what lies on the
+way may have forgotten it, and says so to nobody."""
+
+_CHECK_S = 3.0
 
 Connect = Callable[[], Awaitable[Connection]]
 """Opens a connection, in a time that it bounds itself."""
@@ -69,12 +77,13 @@ class HotConnection:
         self._lock = asyncio.Lock()
         self._connection: Connection | None = None
         self._connected_before = False
+        self._used_at = time.monotonic()
 
     async def run(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Return ``await work(connection)``.
 
-        Raises Unavailable when there is no connection, DeadlineExceeded when the work took too
-        long, and what the work raises.
+        Raises Unavailable when there is no connection, for whatever reason, DeadlineExceeded when
+        the work took too long, and what the work raises.
         """
         async with self._lock:
             with translated():
@@ -85,10 +94,17 @@ class HotConnection:
                 except BaseException as error:
                     self._doubt(connection, error)
                     raise
+            self._used_at = time.monotonic()
         # Whoever waits for the connection sends its statement before this answer is gone through:
         # the database works while we do.
         await asyncio.sleep(0)
         return answer
+
+    async def prove(self) -> None:
+        """Have a connection that is not known to be bad. Raises Unavailable when there is none."""
+        if self._connection is None or self._connection.is_closed():
+            async with self._lock:
+                await self._connected()
 
     async def close(self) -> None:
         """Cut the connection; a later ``run`` opens a new one."""
@@ -96,12 +112,28 @@ class HotConnection:
             self._cut()
 
     async def _connected(self) -> Connection:
-        if self._connection is None or self._connection.is_closed():
-            self._connection = await self._connect()
-            if self._connected_before:
-                self._on_reconnect()
-            self._connected_before = True
-        return self._connection
+        connection = self._connection
+        if connection is not None and time.monotonic() - self._used_at >= IDLE_S:
+            with contextlib.suppress(JobQueueError):  # it is cut then, and replaced
+                await check(connection, min(_CHECK_S, self._timeout_s))
+        if connection is None or connection.is_closed():
+            connection = self._connection = await self._open()
+            self._used_at = time.monotonic()
+        return connection
+
+    async def _open(self) -> Connection:
+        try:
+            connection = await self._connect()
+        except TRANSIENT:
+            raise
+        except JobQueueError as error:  # a password that was changed: no work is at fault for it
+            raise Unavailable(
+                f"no connection to the database: {error.__cause__ or error}"
+            ) from error
+        if self._connected_before:
+            self._on_reconnect()
+        self._connected_before = True
+        return connection
 
     def _doubt(self, connection: Connection, error: BaseException) -> None:
         """Keep a connection only after an answer of a healthy server: an error of our input."""

@@ -7,7 +7,7 @@ at once, a busy one in batches as large as its database is slow.
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import Protocol
@@ -39,10 +39,13 @@ class Ending:
         return self.job.lease
 
 
-Flush = Callable[[Sequence[Ending]], Awaitable[AbstractSet[Lease]]]
-"""Writes outcomes; returns the leases of those that took effect, now or by an earlier try whose
-answer was lost. The others had lost their lease. After an error any of them may have taken effect;
-to write them again, in any parts, is safe."""
+Written = tuple[Sequence[Ending], AbstractSet[Lease]]
+"""Outcomes that were written, and the leases of those that took effect, now or by an earlier try
+whose answer was lost. The others had lost their lease."""
+
+Flush = Callable[[Sequence[Ending]], AsyncIterator[Written]]
+"""Writes outcomes, and yields each part when it is written. After an error any of the others may
+have taken effect; to write them again, in any parts, is safe."""
 
 
 class Ended(Protocol):
@@ -55,19 +58,34 @@ class Ended(Protocol):
 class Settler:
     """Joins ``settle`` calls into flushes of at most ``MAX_BATCH``.
 
-    Flushes belong to the settler: nobody who is cancelled takes an outcome down with him. Transient
-    errors are retried for ``patience_s``, the time after which no lease that could not be renewed
-    meanwhile is held any more.
+    Flushes belong to the settler: nobody who is cancelled takes an outcome down with him. After a
+    transient error the leases are ``stuck``, which is told once, and it is tried again for
+    ``patience_s``: as long as a lease lasts that is not renewed from then on. So whoever hears that
+    an outcome is not recorded knows that its lease is over (R-4.1).
     """
 
-    def __init__(self, flush: Flush, ended: Ended, *, patience_s: float) -> None:
+    def __init__(
+        self,
+        flush: Flush,
+        ended: Ended,
+        stuck: Callable[[Sequence[Lease]], None],
+        *,
+        patience_s: float,
+    ) -> None:
         self._flush = flush
         self._ended = ended
+        self._stuck = stuck
         self._patience_s = patience_s
         self._answers: dict[Lease, Answered] = {}
         self._others: dict[Lease, list[Answered]] = {}
         self._gathered: list[Ending] = []
         self._task: asyncio.Task[None] | None = None
+        self._trouble: JobQueueError | None = None
+
+    @property
+    def trouble(self) -> JobQueueError | None:
+        """Why what waits could not be written at the last try; None when nothing is stuck."""
+        return self._trouble
 
     def __contains__(self, lease: Lease) -> bool:
         """Tell whether an outcome of this lease is on its way."""
@@ -100,29 +118,46 @@ class Settler:
                 del self._gathered[:MAX_BATCH]
                 await self._settle_batch(batch)
         finally:
-            self._task = None
+            self._task = self._trouble = None
 
     async def _settle_batch(self, batch: Sequence[Ending]) -> None:
         try:
-            settled = await self._persist(batch)
+            await self._persist(batch)
         except TRANSIENT:
-            settled = frozenset[Lease]()
+            self._conclude(self._left(batch), frozenset())
         except JobQueueError as error:
-            await self._split(batch, error)
-            return
+            await self._split(self._left(batch), error)
         except Exception as error:  # noqa: BLE001 - the callers of this batch hear it
-            self._fail(batch, error)
-            return
-        self._conclude(batch, settled)
+            self._fail(self._left(batch), error)
 
-    async def _persist(self, batch: Sequence[Ending]) -> AbstractSet[Lease]:
-        """Flush, and flush again over transient errors until patience ends."""
+    async def _persist(self, batch: Sequence[Ending]) -> None:
+        """Write, and what is left again over transient errors, until patience ends."""
+        try:
+            await self._write(batch)
+        except TRANSIENT as error:
+            self._trouble = error
+            self._stuck([ending.lease for ending in self._left(batch)])
+            await self._persevere(batch)
+
+    async def _persevere(self, batch: Sequence[Ending]) -> None:
         for pause in _pauses(self._patience_s):
+            await asyncio.sleep(pause)
             try:
-                return await self._flush(batch)
-            except TRANSIENT:
-                await asyncio.sleep(pause)
-        return await self._flush(batch)
+                await self._write(self._left(batch))
+            except TRANSIENT as error:
+                self._trouble = error
+            else:
+                return
+        await self._write(self._left(batch))
+
+    async def _write(self, batch: Sequence[Ending]) -> None:
+        async for part, settled in self._flush(batch):
+            self._trouble = None
+            self._conclude(part, settled)
+
+    def _left(self, batch: Sequence[Ending]) -> Sequence[Ending]:
+        """Return those that have no answer yet."""
+        return [ending for ending in batch if ending.lease in self._answers]
 
     async def _split(self, batch: Sequence[Ending], error: JobQueueError) -> None:
         """Halve a refused batch until the one outcome that is at fault stands alone."""
@@ -137,13 +172,11 @@ class Settler:
         """Record that the outcome could not be recorded, rather than nothing."""
         SETTLE_REFUSED.emit(SettleRefused(ending.lease, error))
         try:
-            settled = await self._persist([_substitute(ending, error)])
+            await self._persist([_substitute(ending, error)])
         except TRANSIENT:
-            settled = frozenset()
+            self._conclude([ending], frozenset())
         except JobQueueError as refused:
             self._fail([ending], refused)
-            return
-        self._conclude([ending], settled)
 
     def _fail(self, batch: Sequence[Ending], error: Exception) -> None:
         self._answer([ending.job for ending in batch], error, settled=False)

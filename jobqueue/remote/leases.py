@@ -7,9 +7,10 @@ sends jobs as there is room for them; a claim takes what has arrived and starts 
 import contextlib
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from itertools import islice
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.outcome import Released
@@ -20,7 +21,7 @@ from jobqueue.lease.hot import TRANSIENT, retried
 from jobqueue.lease.keeper import Keeper
 from jobqueue.lease.probes import handles_untyped
 from jobqueue.lease.settings import LeaseSettings
-from jobqueue.lease.settler import Ending
+from jobqueue.lease.settler import Ending, Written
 from jobqueue.remote.intake import Intake
 from jobqueue.remote.keeper_process import source_of
 from jobqueue.remote.link import Link
@@ -155,7 +156,7 @@ class RemoteLeases(Holder):
             if state == pb.StartJobsResponse.STATE_EXPIRED:
                 self._keeper.drop(lease)
             elif state == pb.StartJobsResponse.STATE_LOST:
-                self._forget_lost(lease, "it was lost before it was started")
+                self._forget_unstarted(lease)
         return frozenset(job.lease for job in held)
 
     async def _start_once(self, leases: Sequence[Lease]) -> tuple[pb.StartJobsResponse, float]:
@@ -165,17 +166,17 @@ class RemoteLeases(Holder):
 
     # Settles.
 
-    async def _flush(self, batch: Sequence[Ending]) -> frozenset[Lease]:
-        settled: set[Lease] = set()
+    async def _flush(self, batch: Sequence[Ending]) -> AsyncIterator[Written]:
+        rest = iter(batch)
         for results in _calls([result_message(e.lease, e.outcome) for e in batch]):
             request = pb.ReportResultsRequest(session=str(self._worker), results=results)
             answer = await self._link.report_results(request)
-            settled.update(
+            settled = {
                 Lease.parse(report.lease)
                 for report in answer.reports
                 if report.state == pb.ReportResultsResponse.STATE_SETTLED
-            )
-        return frozenset(settled)
+            }
+            yield list(islice(rest, len(results))), settled
 
     def _jobs_ended(self, queues: AbstractSet[str]) -> None:
         """The server, which counts the room, knows it already."""

@@ -9,9 +9,10 @@ import pytest
 
 from jobqueue.embedded.server import EmbeddedPostgres
 from jobqueue.errors import DeadlineExceeded
+from jobqueue.lease import hot as module
 from jobqueue.lease.hot import HotConnection
 from jobqueue.store.pool import Connection, connect, transaction
-from tests.support.frozen import frozen
+from tests.support.frozen import frozen, stopped
 from tests.support.programs import ServerProgram, run_ctl
 from tests.support.waiting import eventually_sync
 
@@ -54,6 +55,21 @@ async def test_a_transaction_on_a_frozen_database_is_left_in_time(
         async with asyncio.timeout(FAR_BELOW_A_STATEMENT_TIMEOUT_S):
             with pytest.raises(DeadlineExceeded):
                 await working
+    await hot.close()
+
+
+async def test_an_idle_connection_whose_peer_is_gone_costs_no_work(
+    database: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def backend(connection: Connection) -> int:
+        return int(await connection.fetchval("SELECT pg_backend_pid()"))
+
+    hot = HotConnection(lambda: connect(database.dsn), timeout_s=2.0)
+    first = await hot.run(backend)
+    assert await hot.run(backend) == first
+    with monkeypatch.context() as patch, stopped(first):
+        patch.setattr(module, "IDLE_S", 0.0)
+        assert await hot.run(backend) != first
     await hot.close()
 
 

@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from jobqueue.embedded.server import EmbeddedPostgres
 
@@ -12,15 +12,20 @@ from jobqueue.embedded.server import EmbeddedPostgres
 @contextmanager
 def frozen(server: EmbeddedPostgres) -> Iterator[None]:
     """Stop every process of a server until the block ends."""
-    os.kill(server.pid, signal.SIGSTOP)  # first, so that it starts no more
-    backends = _children(server.pid)
-    for pid in backends:
-        os.kill(pid, signal.SIGSTOP)
+    with stopped(server.pid), ExitStack() as backends:  # it first, so that it starts no more
+        for pid in _children(server.pid):
+            backends.enter_context(stopped(pid))
+        yield
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """Stop one process until the block ends."""
+    os.kill(pid, signal.SIGSTOP)
     try:
         yield
     finally:
-        for pid in (*backends, server.pid):
-            os.kill(pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
 
 
 def _children(pid: int) -> list[int]:

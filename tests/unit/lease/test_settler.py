@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -8,7 +8,7 @@ from jobqueue.domain.lease import Lease
 from jobqueue.domain.outcome import Completed, Failed, Released
 from jobqueue.errors import Internal, Unavailable
 from jobqueue.lease import settler as module
-from jobqueue.lease.settler import Ending, Settler
+from jobqueue.lease.settler import Ending, Settler, Written
 from jobqueue.lease.signals import ANSWER_BROKE, AnswerBroke
 from tests.support.recording_leases import leased
 from tests.support.settling import answer_to_come
@@ -30,21 +30,22 @@ class Flusher:
         self.begun = asyncio.Event()
         self.ended: dict[Lease, bool] = {}
         self.lost: set[Lease] = set()
+        self.stuck: list[Lease] = []
         self.act = act
 
-    async def __call__(self, batch: Sequence[Ending]) -> frozenset[Lease]:
+    async def __call__(self, batch: Sequence[Ending]) -> AsyncIterator[Written]:
         self.batches.append(list(batch))
         self.begun.set()
         await self.gate.wait()
         self.act(batch)
-        return frozenset(s.lease for s in batch) - self.lost
+        yield batch, frozenset(s.lease for s in batch) - self.lost
 
     def end(self, leases: Sequence[Lease], *, settled: bool) -> None:
         self.ended |= dict.fromkeys(leases, settled)
 
 
 def make(flusher: Flusher, patience_s: float = 5.0) -> Settler:
-    return Settler(flusher, flusher.end, patience_s=patience_s)
+    return Settler(flusher, flusher.end, flusher.stuck.extend, patience_s=patience_s)
 
 
 def recorded_all(settler: Settler, endings: Iterable[Ending]) -> list[asyncio.Future[bool]]:
@@ -132,8 +133,42 @@ async def test_patience_ends_when_the_lease_cannot_be_held_any_more() -> None:
         raise Unavailable("down")
 
     flusher = Flusher(act)
-    assert not await recorded(make(flusher, patience_s=0.1), done(1))
+    settler = make(flusher, patience_s=0.1)
+    assert not await recorded(settler, done(1))
     assert flusher.ended == {Lease(1, 1): False}
+    assert flusher.stuck == [Lease(1, 1)], "told once"
+
+
+async def test_what_is_stuck_says_why_until_it_is_written() -> None:
+    said: list[object] = []
+
+    def act(_: Sequence[Ending]) -> None:
+        said.append(settler.trouble)
+        if len(said) < 3:
+            raise Unavailable("down")
+
+    settler = make(Flusher(act))
+    assert await recorded(settler, done(1))
+    assert [str(trouble) for trouble in said] == ["None", "down", "down"]
+    assert settler.trouble is None
+
+
+async def test_a_part_that_was_written_has_its_answer_whatever_comes_of_the_rest() -> None:
+    tries: list[int] = []
+
+    async def flush(batch: Sequence[Ending]) -> AsyncIterator[Written]:
+        tries.append(len(batch))
+        for ending in batch:
+            if ending.lease.job == 3:
+                raise Unavailable("down")
+            yield [ending], {ending.lease}
+
+    ended = Flusher()
+    settler = Settler(flush, ended.end, ended.stuck.extend, patience_s=0.1)
+    answers = await asyncio.gather(*recorded_all(settler, [done(1), done(2), done(3)]))
+    assert answers == [True, True, False]
+    assert ended.stuck == [Lease(3, 3)]
+    assert set(tries[1:]) == {1}, "only what is left is written again"
 
 
 async def test_only_the_outcome_at_fault_is_replaced() -> None:
