@@ -86,7 +86,7 @@ async def test_without_a_certificate_or_under_another_authority_the_broker_is_no
     stranger = Authority(tmp_path, "stranger")
     with pytest.raises(Unavailable):
         await check_kafka(settings(way, options_of(authority, None)))
-    with pytest.raises(Unavailable, match=r"SSL handshake failed: .*certificate verify failed"):
+    with pytest.raises(Unavailable, match="certificate verify failed"):
         await check_kafka(settings(way, options_of(stranger, mine)))
     assert "1 brokers" in await check_kafka(settings(way, options_of(authority, mine)))
 
