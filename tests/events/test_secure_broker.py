@@ -23,6 +23,11 @@ from tests.support.relays import all_arrive, relaying_to, run_jobs
 from tests.support.store import add_queue
 
 TOPIC = "events-tls"
+NOT_TRUSTED = (
+    r"SSL handshake failed: .*certificate verify failed"
+    r"|SSL routines::certificate verify failed .*in state SSL_HANDSHAKE"
+)
+"""The library has two ways to say that the broker's certificate is no good, and says either."""
 
 
 @pytest.fixture
@@ -86,7 +91,7 @@ async def test_without_a_certificate_or_under_another_authority_the_broker_is_no
     stranger = Authority(tmp_path, "stranger")
     with pytest.raises(Unavailable):
         await check_kafka(settings(way, options_of(authority, None)))
-    with pytest.raises(Unavailable, match="certificate verify failed"):
+    with pytest.raises(Unavailable, match=NOT_TRUSTED):
         await check_kafka(settings(way, options_of(stranger, mine)))
     assert "1 brokers" in await check_kafka(settings(way, options_of(authority, mine)))
 
