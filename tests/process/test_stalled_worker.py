@@ -11,30 +11,17 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 
 import psutil
-import pytest_asyncio
 
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.lease.takeover import Takeover, expired
-from jobqueue.store.pool import Connection, connect
+from jobqueue.store.pool import Connection
 from tests.support.leases import QUICK
-from tests.support.soundness import assert_sound
 from tests.support.store import (
-    add_queue,
     path,
     status,
     submit,
 )
 from tests.support.waiting import eventually
-
-
-@pytest_asyncio.fixture
-async def db(database: str) -> AsyncIterator[Connection]:
-    """A connection to a database with one queue; sound at the end."""
-    connection = await connect(database)
-    await add_queue(connection)
-    yield connection
-    await assert_sound(connection)
-    await connection.close()
 
 
 @asynccontextmanager

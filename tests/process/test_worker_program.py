@@ -17,6 +17,7 @@ from jobqueue.v1 import job_service_pb2 as jobs_pb
 from jobqueue.worker.claiming import WAVES_FROM
 from tests.support.facade import Facade, serving
 from tests.support.programs import WorkerProgram
+from tests.support.store import cut, waits
 from tests.support.waiting import eventually
 from tests.unit.worker.test_handlers import appears, dead, pid_in
 
@@ -45,15 +46,6 @@ MOST_HELD = """
 """
 """In the order in which one worker's statements wrote their events."""
 ENDED = "SELECT count(DISTINCT job) FROM jobqueue.job_events WHERE from_status = 'RUNNING'"
-SETTLE_WAITS = """
-    SELECT count(*) = 1 FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name = 'jq-settler'
-      AND wait_event_type = 'Lock'
-"""
-CUT_SETTLES = """
-    SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
-    WHERE datname = current_database() AND application_name = 'jq-settler'
-"""
 
 
 @pytest_asyncio.fixture
@@ -146,8 +138,8 @@ async def test_the_database_never_sees_more_leases_of_a_worker_than_it_has_slots
     async with blocker.transaction():
         await blocker.execute("LOCK TABLE jobqueue.finished IN SHARE MODE")
         start("--concurrency", str(slots))
-        await eventually(lambda: conn.fetchval(SETTLE_WAITS), what="a settle waits")
-        assert await conn.fetchval(CUT_SETTLES) == 1
+        await eventually(lambda: waits(conn, "jq-settler"), what="a settle waits")
+        assert await cut(conn, "jq-settler") == 1
     await blocker.close()
 
     async def look() -> bool:
