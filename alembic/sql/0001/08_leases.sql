@@ -197,7 +197,8 @@ END $$;
 -- none as a rule: they were lost, or ended by an earlier try. Matches id + token + worker, never
 -- ctid: a renewal makes a new version of the row. With settle_leases and start_leases the only one
 -- that may wait for a row of leases while it holds others, and so all three lock them by id;
--- everything else skips locked ones. p_results and p_truncated may be shorter: those behind their end have no result.
+-- everything else skips locked ones. p_results and p_truncated may be shorter: those behind their end
+-- have no result.
 CREATE FUNCTION jobqueue.complete_leases(
     p_ids bigint[], p_tokens bigint[], p_results bytea[], p_truncated bool[], p_worker int)
 RETURNS TABLE (job bigint, token bigint)
