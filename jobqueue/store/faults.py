@@ -30,6 +30,14 @@ _ROLLED_BACK = {"40001", "40P01"}
 _GONE = {"57P01", "57P02", "57P03", "57P05", "53300", "25006"}
 _LOCKED = {"55P03"}
 _CANCELLED = {"57014"}
+# The statement did nothing, and is not at fault: the database's machine cannot serve it now.
+_SPENT = {
+    "53000": "is short of a resource",
+    "53100": "has no room left on its disk",
+    "53200": "is out of memory",
+    "58000": "has trouble with its machine",
+    "58030": "cannot read or write its files",
+}
 # Raised by our own submit_jobs.
 _REJECTED = "JQ001"
 
@@ -69,8 +77,8 @@ def translate(error: BaseException) -> JobQueueError:
         return Aborted("a transaction holds it; try again", reason="LOCKED")
     if state in _ROLLED_BACK:
         return Aborted("it was moving; try again", reason="CONFLICT")
-    if connection_lost(error):
-        return Unavailable("the database cannot be reached")
+    if connection_lost(error) or state in _SPENT:
+        return Unavailable(f"the database {_SPENT.get(state, 'cannot be reached')}")
     return Internal("the database refused the statement")
 
 

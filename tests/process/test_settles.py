@@ -8,6 +8,7 @@ import pytest
 
 from jobqueue.domain.outcome import Completed, Failed, Released
 from jobqueue.errors import Unavailable
+from jobqueue.lease.direct import DirectLeases
 from jobqueue.lease.signals import LEASES_LOST, SETTLE_REFUSED, LeaseLoss
 from jobqueue.store.pool import Connection, connect
 from tests.support.leases import SLOW, expires_in, open_leases, take_one
@@ -29,6 +30,32 @@ async def no_new_settles(pg: Cluster, db: Connection, dsn: str) -> AsyncIterator
         await pg.admin.execute(f"{change} true")
 
 
+@asynccontextmanager
+async def no_room_for(db: Connection, table: str) -> AsyncIterator[None]:
+    """Let every new row of a table fail as it does where the disk is full."""
+    await db.execute(
+        """
+        CREATE FUNCTION public.disk_is_full() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE 'could not extend file' USING ERRCODE = 'disk_full'; END $$
+        """
+    )
+    await db.execute(
+        f"CREATE TRIGGER full_disk BEFORE INSERT ON jobqueue.{table}"
+        " EXECUTE FUNCTION public.disk_is_full()"
+    )
+    try:
+        yield
+    finally:
+        await db.execute(f"DROP TRIGGER full_disk ON jobqueue.{table}")
+
+
+async def stuck_over(leases: DirectLeases, trouble: str) -> None:
+    async def stuck() -> bool:
+        return trouble in str(leases._settler.trouble)
+
+    await eventually(stuck, what="an outcome that is stuck")
+
+
 async def test_while_an_outcome_waits_for_a_connection_nothing_is_claimed(
     pg: Cluster, database: str, db: Connection
 ) -> None:
@@ -39,12 +66,8 @@ async def test_while_an_outcome_waits_for_a_connection_nothing_is_claimed(
         job = await take_one(leases)
         async with no_new_settles(pg, db, database):
             settling = asyncio.create_task(settled(leases, job, Completed(b"ok")))
-
-            async def stuck() -> bool:
-                # The first try may meet the cut, the next ones the refusal.
-                return "accepting connections" in str(leases._settler.trouble)
-
-            await eventually(stuck, what="an outcome that is stuck")
+            # The first try may meet the cut, the next ones the refusal.
+            await stuck_over(leases, "accepting connections")
             with pytest.raises(Unavailable, match="not currently accepting connections"):
                 await leases.claim(1, running=True)
             assert await status(db, second) == "PENDING"
@@ -74,6 +97,26 @@ async def test_without_a_connection_for_settles_an_idle_worker_claims_nothing(
                 await leases.claim(1, running=True)
             assert await status(db, job_id) == "PENDING"
         assert await settled(leases, await take_one(leases), Completed())
+
+
+async def test_an_outcome_that_meets_a_full_disk_waits_for_room(
+    database: str, db: Connection
+) -> None:
+    ids = await submit(db, 3)
+    refused: list[object] = []
+    stop = SETTLE_REFUSED.subscribe(refused.append)
+    async with open_leases(database, settings=SLOW) as leases:
+        jobs = await leases.claim(3, running=True)
+        async with no_room_for(db, "finished"):
+            ends = [asyncio.create_task(settled(leases, job, Completed(b"ok"))) for job in jobs]
+            await stuck_over(leases, "no room left")
+            with pytest.raises(Unavailable, match="no room left on its disk"):
+                await leases.claim(1, running=True)
+        assert all(await asyncio.gather(*ends))
+    stop()
+    assert refused == [], "no outcome was at fault"
+    for job_id in ids:
+        assert (await path(db, job_id))[-1] == "DONE:COMPLETED"
 
 
 async def test_a_lease_whose_outcome_is_given_up_is_over(database: str, db: Connection) -> None:
