@@ -1,0 +1,176 @@
+"""What happened to jobs, as those who took part saw it: the database, Kafka, handlers, callers.
+
+Plain values, so that a history can be read from a system or be made up by a test.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import attrgetter
+from typing import TypeVar
+
+T = TypeVar("T", "Event", "Run")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row of ``job_event_log``. ``at`` is in seconds, of the database's clock."""
+
+    eid: int
+    job: str
+    seq: int
+    from_status: str | None
+    to_status: str
+    at: float
+    reason: str
+    attempt: int = 0
+    token: int | None = None
+    worker: str | None = None
+
+    @property
+    def move(self) -> tuple[str | None, str]:
+        """From where to where."""
+        return self.from_status, self.to_status
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A job as the tables have it at the end. Times in seconds; None: not limited, not set."""
+
+    job: str
+    queue: str
+    status: str
+    seq: int
+    attempt: int = 0
+    retries: int = 0
+    max_retries: int = 3
+    created_at: float = 0.0
+    not_before: float | None = None
+    ttl_s: float | None = None
+    key: str | None = None
+    ref: str = ""
+    result: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A submission as its caller knows it: one logical job, whoever had to repeat it.
+
+    ``ref`` is in the payload, so that the row can be found whatever the answer was. ``job`` is the
+    id that was answered; None: no answer came, so there may be a job or none.
+    """
+
+    ref: str
+    job: str | None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A handler's own note that it was entered; ``nonce`` is in the result it returns.
+
+    ``last_seen_at`` is when it last wrote that it is alive, by the machine's clock, which the
+    database shares here. ``returned`` tells whether it came to its end.
+    """
+
+    job: str
+    attempt: int
+    nonce: str
+    begun_at: float
+    last_seen_at: float
+    returned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One event as it arrived in Kafka."""
+
+    eid: int
+    job: str
+    seq: int
+    to_status: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the system was told, and what bounds its own doings."""
+
+    lease_s: float
+    crash_limit: int = 3
+    max_running: Mapping[str, int] = field(default_factory=dict)
+    kill_grace_s: float = 5.0
+    """So long after an attempt was reported as over nothing of it may be alive. The order of two
+    clock readings in two processes is as exact as the machine is fast: see ``SLACK_S``."""
+
+
+SLACK_S = 0.25
+"""How far times that two processes read of one clock may seem to be in the wrong order."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All of it. ``published`` None: Kafka is not part of the system."""
+
+    rules: Rules
+    rows: Sequence[Row]
+    events: Sequence[Event]
+    calls: Sequence[Call] = ()
+    runs: Sequence[Run] = ()
+    published: Sequence[Published] | None = None
+    alive: Sequence[str] = ()
+    """Nonces of attempts of which a process lives at the end."""
+
+    def by_job(self) -> "Mapping[str, Tale]":
+        """Return each job's share: its row, its events in order, its runs in order."""
+        rows = {row.job: row for row in self.rows}
+        events = _grouped(self.events, "seq")
+        runs = _grouped(self.runs, "begun_at")
+        return {
+            job: Tale(job, rows.get(job), events.get(job, []), runs.get(job, []))
+            for job in rows.keys() | events.keys() | runs.keys()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Tale:
+    """What is known of one job."""
+
+    job: str
+    row: Row | None
+    events: Sequence[Event]
+    runs: Sequence[Run]
+
+    def lives(self) -> list[list[Event]]:
+        """Cut the events where an operator revived the job."""
+        lives: list[list[Event]] = []
+        for event in self.events:
+            if not lives or event.move == ("DEAD_LETTERED", "PENDING"):
+                lives.append([])
+            lives[-1].append(event)
+        return lives
+
+    def leases(self) -> "list[Held]":
+        """Return the times under a lease: from ASSIGNED to the next move out of it."""
+        held: list[Held] = []
+        for event in self.events:
+            if event.to_status == "ASSIGNED":
+                held.append(Held(event, None, None))
+            elif held and event.to_status == "RUNNING":
+                held[-1] = Held(held[-1].claim, event, None)
+            elif held and held[-1].end is None:
+                held[-1] = Held(held[-1].claim, held[-1].start, event)
+        return held
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """One lease: its claim, its start and what ended it, as far as they came."""
+
+    claim: Event
+    start: Event | None
+    end: Event | None
+
+
+def _grouped(items: Iterable[T], order: str) -> dict[str, list[T]]:
+    ordered = sorted(items, key=attrgetter("job", order))
+    return {job: list(each) for job, each in groupby(ordered, key=attrgetter("job"))}

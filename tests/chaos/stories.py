@@ -1,0 +1,133 @@
+"""Histories that are made up: a small one in which all is well, and how to spoil it."""
+
+from dataclasses import replace
+
+from tests.chaos.history import Call, Event, History, Published, Row, Rules, Run
+
+LEASE_S = 2.0
+RULES = Rules(lease_s=LEASE_S, max_running={"narrow": 1})
+
+PENDING, ASSIGNED, RUNNING = "PENDING", "ASSIGNED", "RUNNING"
+DONE, FAILED, DEAD = "DONE", "FAILED", "DEAD_LETTERED"
+
+
+class Story:
+    """Tells one job, move by move; time goes on by a tenth of a second each."""
+
+    def __init__(self, job: str, first_eid: int, begins_at: float = 0.0) -> None:
+        self.job = job
+        self.events: list[Event] = []
+        self.runs: list[Run] = []
+        self._eid = first_eid
+        self._now = begins_at
+        self._token: int | None = None
+        self._attempt = 0
+        self.submitted_at = begins_at
+        self._move(PENDING, "SUBMITTED")
+
+    @property
+    def status(self) -> str:
+        """Where it is now."""
+        return self.events[-1].to_status
+
+    def waits_until(self, at: float) -> "Story":
+        """Let time pass."""
+        self._now = at
+        return self
+
+    def runs_to(self, *ends: tuple[str, str]) -> "Story":
+        """Claim, start, run, and move to each of ``ends`` (status, reason)."""
+        self._token = self._eid
+        self._move(ASSIGNED, "CLAIMED", worker="w")
+        self._attempt += 1
+        self._move(RUNNING, "STARTED", worker="w")
+        self._run(returned=(DONE, "COMPLETED") in ends)
+        for status, why in ends:
+            self.goes(status, why)
+        return self
+
+    def goes(self, status: str, reason: str, after_s: float = 0.0) -> "Story":
+        """Move once."""
+        self._now += after_s
+        self._move(status, reason)
+        if reason == "OPERATOR_RETRY":
+            self._attempt = 0
+        return self
+
+    def _run(self, *, returned: bool) -> None:
+        nonce = f"{self.job}/{self._attempt}"
+        seen = self._now + 0.05
+        self.runs.append(Run(self.job, self._attempt, nonce, self._now, seen, returned))
+
+    def _move(self, status: str, reason: str, worker: str | None = None) -> None:
+        before = self.events[-1].to_status if self.events else None
+        held = before in (ASSIGNED, RUNNING) or status == ASSIGNED
+        self._now += 0.1
+        self.events.append(
+            Event(
+                self._eid,
+                self.job,
+                len(self.events) + 1,
+                before,
+                status,
+                self._now,
+                reason,
+                self._attempt,
+                self._token if held else None,
+                worker,
+            )
+        )
+        self._eid += 1
+
+
+def _row(story: Story, queue: str, **fields: object) -> Row:
+    row = Row(
+        story.job,
+        queue,
+        story.status,
+        len(story.events),
+        attempt=sum(event.to_status == RUNNING for event in story.events),
+        created_at=story.submitted_at,
+        ref=f"ref-{story.job}",
+        result=story.runs[-1].nonce if story.status == DONE else None,
+    )
+    return replace(row, **fields)  # type: ignore[arg-type]
+
+
+def good() -> History:
+    """Return a history with most of what can happen to jobs, and nothing wrong in it."""
+    plain = Story("plain", 100).runs_to((DONE, "COMPLETED"))
+    failing = Story("failing", 200).runs_to((FAILED, "HANDLER_FAILED"), (PENDING, "RETRY_DUE"))
+    failing.runs_to((DONE, "COMPLETED"))
+    crashed = Story("crashed", 300)
+    crashed.runs_to().goes(FAILED, "LEASE_EXPIRED", LEASE_S).goes(PENDING, "RETRY_DUE")
+    crashed.runs_to((FAILED, "RELEASED"), (PENDING, "RELEASED")).runs_to((DONE, "COMPLETED"))
+    spent = Story("spent", 400)
+    spent.runs_to((FAILED, "HANDLER_FAILED"), (DEAD, "RETRIES_EXHAUSTED"))
+    killer = Story("killer", 500)
+    for end in ((PENDING, "RETRY_DUE"), (PENDING, "RETRY_DUE"), (DEAD, "CRASH_LIMIT")):
+        killer.runs_to().goes(FAILED, "LEASE_EXPIRED", LEASE_S).goes(*end)
+    late = Story("late", 600).goes(DEAD, "TTL_EXPIRED", 1.0)
+    delayed = Story("delayed", 700).waits_until(5.0).runs_to((DONE, "COMPLETED"))
+    first = Story("first", 800).runs_to((DONE, "COMPLETED"))
+    second = Story("second", 900, begins_at=1.0).runs_to((DONE, "COMPLETED"))
+    stories = [plain, failing, crashed, spent, killer, late, delayed, first, second]
+    rows = [
+        _row(plain, "q", key="key"),
+        _row(failing, "q", retries=1),
+        _row(crashed, "q", retries=1),
+        _row(spent, "q", max_retries=0),
+        _row(killer, "q", retries=2),
+        _row(late, "q", ttl_s=1.0),
+        _row(delayed, "q", not_before=5.0, ttl_s=2.0),
+        _row(first, "narrow"),
+        _row(second, "narrow"),
+    ]
+    calls = [Call(row.ref, row.job, row.key) for row in rows]
+    calls.append(Call("again", "plain", "key"))
+    calls.append(Call("unknown", None))
+    events = [event for story in stories for event in story.events]
+    published = [Published(e.eid, e.job, e.seq, e.to_status) for e in events]
+    published += published[-3:]  # a relay that took over sends what it cannot know to be there
+    runs = [run for story in stories for run in story.runs]
+    return History(RULES, rows, events, calls, runs, published)
