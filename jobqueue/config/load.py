@@ -10,6 +10,7 @@ from jobqueue.config.dsn import has_password
 from jobqueue.config.kafka_options import names_secret
 from jobqueue.config.keys import RULES, SECRETS
 from jobqueue.config.model import RULE, Settings
+from jobqueue.config.seams import VARIABLE, read_seams
 from jobqueue.config.sources import Findings, Given, Source, collect
 from jobqueue.errors import SettingsError
 
@@ -39,6 +40,7 @@ def load_settings(
     findings = Findings()
     given = collect(flags, env, path, findings)
     _judge_secrets(given, env, findings)
+    _judge_seams(env, findings)
     values = dict(_read(given, findings))
     settings: Settings = _build(Settings, "", values)
     for fault in contradictions(settings, given.keys()):
@@ -76,7 +78,7 @@ def _build(section: type[Any], prefix: str, values: Mapping[str, object]) -> Any
 
 def _judge_secrets(given: Mapping[str, Given], env: Mapping[str, str], findings: Findings) -> None:
     """Warn about secrets in the file, and refuse them in production."""
-    production = env.get("JQ_ENV", "").strip().lower() == "production"
+    production = _in_production(env)
     for key in sorted(SECRETS & given.keys()):
         if given[key].source is not Source.FILE or not _is_secret(key, given[key].raw):
             continue
@@ -84,6 +86,23 @@ def _judge_secrets(given: Mapping[str, Given], env: Mapping[str, str], findings:
             findings.refuse(key, "is a secret in a file: in production set it by environment")
         else:
             findings.warn(f"{key} is a secret in a file: set it by environment instead")
+
+
+def _judge_seams(env: Mapping[str, str], findings: Findings) -> None:
+    """Check the accidents that a test asks for; in production there are none to ask for."""
+    try:
+        armed = read_seams(env.get(VARIABLE, ""))
+    except ValueError as error:
+        findings.refuse(VARIABLE, str(error))
+        return
+    if armed and _in_production(env):
+        findings.refuse(VARIABLE, "is for tests: not in production")
+    elif armed:
+        findings.warn(f"{VARIABLE} is set: this program will cut, stop or kill itself")
+
+
+def _in_production(env: Mapping[str, str]) -> bool:
+    return env.get("JQ_ENV", "").strip().lower() == "production"
 
 
 def _is_secret(key: str, raw: object) -> bool:

@@ -16,6 +16,7 @@ from asyncpg.transaction import Transaction
 
 from jobqueue.errors import FailedPrecondition
 from jobqueue.store.faults import DRIVER_ERRORS, translated
+from jobqueue.store.seams import connection_class
 from jobqueue.store.signals import QUERY_ENDED, QueryEnded
 from jobqueue.store.statements import name_of, statement
 
@@ -124,7 +125,9 @@ async def connect(
     """
     options = _options(connect_timeout_s, application_name, pgbouncer=pgbouncer)
     with translated():
-        connection: Connection = await asyncpg.connect(dsn, **options)
+        connection: Connection = await asyncpg.connect(
+            dsn, connection_class=connection_class(), **options
+        )
         try:
             if pgbouncer:
                 await _require_durable(connection, connect_timeout_s)
@@ -159,7 +162,7 @@ async def create_pool(
             max_queries=_RENEWED_AFTER_QUERIES,
             max_inactive_connection_lifetime=_CLOSED_WHEN_IDLE_S,
             loop=None,
-            connection_class=asyncpg.Connection,
+            connection_class=connection_class(),
             record_class=asyncpg.Record,
             command_timeout=STATEMENT_TIMEOUT_S,
             **options,

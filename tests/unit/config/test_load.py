@@ -207,7 +207,6 @@ def test_variables_of_other_parts_and_of_kubernetes_are_not_unknown() -> None:
         "JQ_ENV": "dev",
         "JQ_SERVER_ADDR": "localhost:1",
         "JQ_API_KEY": "k",
-        "JQ_SEAMS": "1",
         "JQ_TEST_DATABASE_URL": "postgresql:///x",
         "JQ_JOB_ID": "1",
         "JQ_LOG_COLOR": "1",
