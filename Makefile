@@ -4,6 +4,9 @@
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Validators of custom resources; npm writes this file last.
+SCHEMAS := tools/manifest_schemas
+NODE_READY := $(SCHEMAS)/node_modules/.package-lock.json
 
 # Extra arguments for pytest: make test-unit ARGS="-k lease -x"
 ARGS ?=
@@ -23,6 +26,7 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 .DEFAULT_GOAL := help
 .PHONY: help setup proto proto-check lint format typecheck contracts check \
         test test-unit test-integration test-e2e coverage demo trace-demo metrics-dump \
+        k8s-tools k8s-validate \
         show-kafka-outage show-outage bench bench-full bench-tuning clean
 
 help: ## Show this list
@@ -81,6 +85,15 @@ test-integration: $(READY) ## Run the tests on real services: statements, races,
 test-e2e: $(READY) ## Run the tests that use the product as an operator does
 	$(PYTEST) tests/e2e $(ARGS)
 
+k8s-tools: $(NODE_READY) ## Install the validators of custom resources (npm)
+
+$(NODE_READY): $(SCHEMAS)/package-lock.json
+	@npm ci --prefix $(SCHEMAS) --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+k8s-validate: $(READY) $(NODE_READY) ## Render and validate all that installs jobqueue; needs kubectl, node
+	JQ_REQUIRE_KUBECTL=1 JQ_REQUIRE_NODE=1 JQ_REQUIRE_PROMTOOL=1 $(PYTEST) tests/deploy $(ARGS)
+
 coverage: $(READY) ## Run every test and require COVERAGE_GATE percent of each COVERAGE_ROOMS
 	$(PYTEST) --cov --cov-report= $(ARGS)
 	@# All that is whole is in .coverage by now; programs that tests killed leave halves.
@@ -118,5 +131,5 @@ show-outage: $(READY) ## Stop PostgreSQL for MINUTES under all programs; tell ho
 
 clean: ## Remove .venv and whatever was built or cached
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .demo .bench \
-		.import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+		$(SCHEMAS)/node_modules .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
