@@ -51,7 +51,7 @@ $(READY): pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,embedded]'
 	@touch $@
 
-proto: $(READY) ## Generate jobqueue/v1 from proto/
+proto: $(READY) ## Generate jobqueue/v1 and jobqueue/externalscaler from proto/
 	$(BIN)/python -m tools.generate_protos
 
 proto-check: $(READY) ## Lint the protos and compare the generated code with them

@@ -1,4 +1,4 @@
-"""Write ``jobqueue/v1`` from ``proto/``, or check that what is committed is what they give.
+"""Write the generated rooms from ``proto/``, or check that what is committed is what they give.
 
     python -m tools.generate_protos            generate
     python -m tools.generate_protos --check    lint the protos and compare; exit 1 on a difference
@@ -16,13 +16,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTO = ROOT / "proto"
-PACKAGE = Path("jobqueue/v1")
+PACKAGES = (Path("jobqueue/v1"), Path("jobqueue/externalscaler"))
 GENERATED = ("*_pb2.py", "*_pb2.pyi", "*_pb2_grpc.py", "*_pb2_grpc.pyi")
 
 
 def main() -> int:
     """Generate or check; return the exit code."""
-    parser = argparse.ArgumentParser(description="Generate jobqueue/v1 from proto/.")
+    parser = argparse.ArgumentParser(description="Generate code from proto/.")
     parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if stale")
     if parser.parse_args().check:
         return _check()
@@ -61,7 +61,8 @@ def _generate(out: Path) -> None:
     made = subprocess.run(command, cwd=PROTO, capture_output=True, text=True, check=False)
     if made.returncode:
         sys.exit(made.stderr)
-    _drop_empty_services(out / PACKAGE)
+    for package in PACKAGES:
+        _drop_empty_services(out / package)
 
 
 def _drop_empty_services(folder: Path) -> None:
@@ -73,15 +74,16 @@ def _drop_empty_services(folder: Path) -> None:
 
 
 def _generated(out: Path) -> dict[str, Path]:
-    folder = out / PACKAGE
-    return {path.name: path for pattern in GENERATED for path in folder.glob(pattern)}
+    """Return by its path below ``out`` each file that was generated."""
+    found = [path for p in PACKAGES for pattern in GENERATED for path in (out / p).glob(pattern)]
+    return {str(path.relative_to(out)): path for path in found}
 
 
 def _differences(fresh: dict[str, Path], committed: dict[str, Path]) -> list[str]:
-    missing = [f"{PACKAGE / name}: missing" for name in fresh.keys() - committed.keys()]
-    extra = [f"{PACKAGE / name}: has no proto" for name in committed.keys() - fresh.keys()]
+    missing = [f"{name}: missing" for name in fresh.keys() - committed.keys()]
+    extra = [f"{name}: has no proto" for name in committed.keys() - fresh.keys()]
     stale = [
-        f"{PACKAGE / name}: stale, run `make proto`"
+        f"{name}: stale, run `make proto`"
         for name in fresh.keys() & committed.keys()
         if fresh[name].read_bytes() != committed[name].read_bytes()
     ]
