@@ -69,6 +69,7 @@ class QueueStats:
     oldest_runnable_s: float | None
     unhandled: int
     paused: bool
+    max_running: int | None = None
 
 
 def draw_order(weights: Mapping[int, int], draw: "list[float]") -> list[int]:

@@ -204,6 +204,7 @@ def queue_stats(row: Row, window_s: float) -> QueueStats:
         oldest_runnable_s=None if row["oldest_s"] is None else max(row["oldest_s"], 0.0),
         unhandled=row["unhandled"],
         paused=row["paused"],
+        max_running=row["max_running"],
     )
 
 

@@ -23,6 +23,8 @@ from jobqueue.store.pool import Connection, Pool, transaction
 from jobqueue.store.queues import get_queue_stats
 
 INTERVAL_S = 5.0
+STALE_S = 30.0
+"""What is older is not told to those who scale or alert: an outage is not an empty queue."""
 DELAYED_COUNTED, READY_COUNTED = 20_000, 1_000
 """Of delayed jobs in all, and else of claimable ones of a queue: no more are counted."""
 
@@ -32,13 +34,29 @@ _WINDOW_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class QueueFigures:
-    """One queue. ``runnable`` is 0 while it is paused."""
+    """One queue. ``ready`` are the PENDING jobs that wait for nothing but a worker.
+
+    ``finished`` counts jobs that ended since the queue was made.
+    """
 
     name: str
     depth: Mapping[JobStatus, int]
-    runnable: int
+    ready: int
     oldest_age_s: float
     unhandled: int
+    paused: bool = False
+    max_running: int | None = None
+    finished: int = 0
+
+    @property
+    def held(self) -> int:
+        """Jobs that workers have: ASSIGNED or RUNNING."""
+        return self.depth[JobStatus.ASSIGNED] + self.depth[JobStatus.RUNNING]
+
+    @property
+    def runnable(self) -> int:
+        """Jobs that may run now or do, 0 while the queue is paused."""
+        return 0 if self.paused else self.ready + self.held
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +118,13 @@ async def _claimable(db: Connection, stats: Sequence[QueueStats]) -> Mapping[str
 
 
 def _queue(stats: QueueStats, ready: int) -> QueueFigures:
-    held = stats.depth[JobStatus.ASSIGNED] + stats.depth[JobStatus.RUNNING]
     return QueueFigures(
         stats.queue,
         stats.depth,
-        0 if stats.paused else ready + held,
+        ready,
         stats.oldest_runnable_s or 0.0,
         stats.unhandled,
+        stats.paused,
+        stats.max_running,
+        stats.done_total + stats.dead_total,
     )

@@ -14,12 +14,10 @@ from prometheus_client.registry import Collector
 
 from jobqueue.events.signals import EVENT_FIGURES
 from jobqueue.store.events import Backlog
-from jobqueue.submission.figures import FIGURES, Figures, QueueFigures
+from jobqueue.submission.figures import FIGURES, STALE_S, Figures, QueueFigures
 from jobqueue.telemetry.metrics_queues import QueueMetrics
 
 T = TypeVar("T")
-
-STALE_S = 30.0
 
 _GAUGES: tuple[tuple[str, str, Callable[[QueueFigures], float]], ...] = (
     (

@@ -34,7 +34,7 @@ WITH cur AS MATERIALIZED (
     SELECT queue_id, n, CASE WHEN to_status = 'FAILED' THEN n ELSE 0 END, coalesce(ms, 0) FROM w
     WHERE ends
 )
-SELECT q.name AS queue, q.paused, now() AS as_of,
+SELECT q.name AS queue, q.paused, q.max_running, now() AS as_of,
        c.by_status AS counts,
        n.ended, n.failed, n.busy_ms,
        (SELECT extract(epoch FROM now() - min(o.ready_at))::float8

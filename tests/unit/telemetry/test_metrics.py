@@ -27,9 +27,9 @@ from jobqueue.reaper.signals import JOBS_PROMOTED, SCHEDULER_CYCLE
 from jobqueue.runtime.signals import Signal
 from jobqueue.store.events import Backlog
 from jobqueue.store.signals import JOBS_MOVED, QUERY_ENDED, Move, QueryEnded
-from jobqueue.submission.figures import FIGURES, Figures, QueueFigures
+from jobqueue.submission.figures import FIGURES, STALE_S, Figures, QueueFigures
 from jobqueue.telemetry.metrics import Metrics, WorkerMetrics
-from jobqueue.telemetry.metrics_figures import STALE_S, FigureMetrics
+from jobqueue.telemetry.metrics_figures import FigureMetrics
 from jobqueue.telemetry.metrics_queues import QueueMetrics
 from jobqueue.telemetry.metrics_server import ServerMetrics
 from jobqueue.telemetry.metrics_tally import Durations, Histogram
