@@ -98,6 +98,11 @@ def _tls(settings: Settings) -> Iterator[Fault]:
             "grpc.tls.key_path": settings.grpc.tls.key_path,
         }
         yield from _missing(needed, "is needed when grpc.tls.enabled is true")
+    if settings.scaler.tls != "off" and not settings.grpc.tls.enabled:
+        yield Fault("scaler.tls", "needs grpc.tls.enabled, whose certificate it serves")
+    elif settings.scaler.tls == "mutual":
+        ca = {"grpc.tls.ca_path": settings.grpc.tls.ca_path}
+        yield from _missing(ca, "is needed by scaler.tls mutual")
 
 
 def _auth(settings: Settings) -> Iterator[Fault]:
@@ -131,6 +136,7 @@ def _limits(settings: Settings) -> Iterator[Fault]:
 def _ports(settings: Settings) -> Iterator[Fault]:
     ports = {
         "grpc.port": settings.grpc.port,
+        "scaler.port": settings.scaler.port,
         "metrics.port": settings.metrics.port,
         "health.port": settings.health.port,
     }

@@ -83,6 +83,14 @@ class GrpcSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ScalerSettings:
+    """The door for KEDA; off at port 0. Its certificates are those of the gRPC door."""
+
+    port: int = _setting(0, _PORT)
+    tls: str = _setting("off", Choice(("off", "server", "mutual")))
+
+
+@dataclass(frozen=True, slots=True)
 class DbSettings:
     """PostgreSQL: a URL, or its parts. `dsn.database_dsn` joins them."""
 
@@ -272,6 +280,7 @@ class Settings:
     """All of them, checked."""
 
     grpc: GrpcSettings = _section(GrpcSettings)
+    scaler: ScalerSettings = _section(ScalerSettings)
     db: DbSettings = _section(DbSettings)
     redis: RedisSettings = _section(RedisSettings)
     kafka: KafkaSettings = _section(KafkaSettings)

@@ -5,13 +5,12 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Protocol, cast
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2_grpc
 
-from jobqueue.domain.limits import Limits
 from jobqueue.errors import Unavailable
 from jobqueue.rpc.admin_service import AdminService
 from jobqueue.rpc.auth import Authenticator
@@ -65,6 +64,19 @@ class Protection:
 UNPROTECTED = Protection()
 
 
+class Offer(Protocol):
+    """Services that go together through one door, and their full names."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What health and reflection know them by."""
+        ...
+
+    def add_to(self, server: grpc.aio.Server) -> None:
+        """Let the server answer with them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """What the server answers with."""
@@ -74,41 +86,55 @@ class Services:
     workers: WorkerService
     events: EventService
 
+    @property
+    def names(self) -> Sequence[str]:
+        """All four."""
+        return SERVICES
+
+    def add_to(self, server: grpc.aio.Server) -> None:
+        """Let the server answer with them."""
+        add_JobServiceServicer_to_server(self.jobs, server)
+        add_AdminServiceServicer_to_server(self.admin, server)
+        add_WorkerServiceServicer_to_server(self.workers, server)
+        add_EventServiceServicer_to_server(self.events, server)
+
 
 class RpcServer:
-    """Serves the services on ``port`` (0: any free one) of ``host``.
+    """Serves what is offered on ``port`` (0: any free one) of all interfaces.
 
     The life of it: ``start``, then ``drain``, then ``stop``.
     """
 
     def __init__(
         self,
-        services: Services,
-        limits: Limits,
+        offer: Offer,
         *,
         port: int,
-        host: str = ALL_INTERFACES,
+        message_bytes: int,
+        name: str = "grpc",
         protection: Protection = UNPROTECTED,
         inner: Sequence[Around] = (),
     ) -> None:
-        """``inner`` surrounds the methods, inside of guard and gatekeeper."""
-        self._services = services
-        self._limits = limits
+        """``inner`` surrounds the methods, inside of guard and gatekeeper.
+
+        ``name`` is that of its loop.
+        """
+        self._offer = offer
+        self._message_bytes = message_bytes
         self._port = port
-        self._host = host
         self._protection = protection
         self._inner = inner
         self._gate = Gate()
         self._health = DrainingHealth(self._gate)
         self._server = self._build()
-        self._revival = Revival(self)
+        self._revival = Revival(self, name)
         self.serving = False
 
     async def start(self) -> int:
         """Begin to serve and return the port. Raises Unavailable when the port is taken."""
         hush_library()
         await self._open(self._server)
-        for name in ("", *SERVICES):
+        for name in ("", *self._offer.names):
             await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
         await self._revival.start()
         return self._port
@@ -150,20 +176,17 @@ class RpcServer:
         gatekeeper = Gatekeeper(authenticator) if authenticator else None
         door = Door(Guard(self._gate), gatekeeper, self._inner)
         offered = cast("grpc.aio.Server", door)
-        add_JobServiceServicer_to_server(self._services.jobs, offered)
-        add_AdminServiceServicer_to_server(self._services.admin, offered)
-        add_WorkerServiceServicer_to_server(self._services.workers, offered)
-        add_EventServiceServicer_to_server(self._services.events, offered)
+        self._offer.add_to(offered)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, offered)
         # As enable_server_reflection does, which tells by the type what kind of server it has.
-        schemas = reflection.aio.ReflectionServicer(_names())
+        schemas = reflection.aio.ReflectionServicer(_known(self._offer.names))
         reflection_pb2_grpc.add_ServerReflectionServicer_to_server(schemas, offered)
-        server = grpc.aio.server(options=_options(self._limits))
+        server = grpc.aio.server(options=_options(self._message_bytes))
         server.add_generic_rpc_handlers((door,))
         return server
 
     async def _open(self, server: grpc.aio.Server) -> None:
-        address, credentials = f"{self._host}:{self._port}", self._protection.credentials
+        address, credentials = f"{ALL_INTERFACES}:{self._port}", self._protection.credentials
         try:
             if credentials is None:
                 self._port = server.add_insecure_port(address)
@@ -196,8 +219,8 @@ class Revival(Service):
     lives on.
     """
 
-    def __init__(self, server: RpcServer) -> None:
-        super().__init__("grpc", interval_s=0.0)
+    def __init__(self, server: RpcServer, name: str) -> None:
+        super().__init__(name, interval_s=0.0)
         self._rpc = server
 
     async def turn(self) -> float | None:
@@ -205,19 +228,21 @@ class Revival(Service):
         cause = await self._rpc.crashed(_WATCH_S)
         if cause is not None:
             kind = type(cause).__name__  # its text may hold what a caller sent
-            _log.error("the gRPC server ended by itself and is opened again", cause=kind)
+            _log.error(
+                "the gRPC server ended by itself and is opened again", door=self.name, cause=kind
+            )
             await self._rpc.reopen()
         return 0.0
 
 
-def _names() -> Sequence[str]:
+def _known(names: Sequence[str]) -> Sequence[str]:
     health = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
-    return (*SERVICES, health, reflection.SERVICE_NAME)
+    return (*names, health, reflection.SERVICE_NAME)
 
 
-def _options(limits: Limits) -> list[tuple[str, int]]:
+def _options(message_bytes: int) -> list[tuple[str, int]]:
     return [
-        ("grpc.max_receive_message_length", limits.message_bytes),
+        ("grpc.max_receive_message_length", message_bytes),
         # A connection that says nothing is cut: 2 minutes are a long time to hold a descriptor.
         ("grpc.server_handshake_timeout_ms", 20_000),
         # Two servers on one port would share its connections at random.

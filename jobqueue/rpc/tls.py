@@ -40,8 +40,11 @@ class ServerTls:
         self._stamp = files.stamp()
         self._identity = read_identity(files, now())
 
-    def credentials(self) -> grpc.ServerCredentials:
-        """Return what a port is opened with. Each handshake looks whether a file has changed."""
+    def credentials(self, *, anyone: bool = False) -> grpc.ServerCredentials:
+        """Return what a port is opened with. Each handshake looks whether a file has changed.
+
+        ``anyone``: ask no client for a certificate, though there is a CA for them.
+        """
         served = self._identity
 
         def fetch() -> grpc.ServerCertificateConfiguration | None:
@@ -50,11 +53,13 @@ class ServerTls:
             if found is served:
                 return None
             served = found
-            return _configuration(found)
+            return _configuration(found, anyone=anyone)
 
-        required = served.ca_pem is not None
+        required = served.ca_pem is not None and not anyone
         look = cast(Any, fetch)  # the stubs do not know that None means no change
-        return grpc.dynamic_ssl_server_credentials(_configuration(served), look, required)
+        return grpc.dynamic_ssl_server_credentials(
+            _configuration(served, anyone=anyone), look, required
+        )
 
     def refresh(self) -> Identity:
         """Return the newest identity that works, having looked at the files."""
@@ -76,9 +81,10 @@ class ServerTls:
             _log.info("certificates reloaded", valid_until=self._identity.valid_until.isoformat())
 
 
-def _configuration(identity: Identity) -> grpc.ServerCertificateConfiguration:
+def _configuration(identity: Identity, *, anyone: bool) -> grpc.ServerCertificateConfiguration:
     pair = (identity.key_pem, identity.chain_pem)
-    return grpc.ssl_server_certificate_configuration([pair], identity.ca_pem)
+    ca_pem = None if anyone else identity.ca_pem
+    return grpc.ssl_server_certificate_configuration([pair], ca_pem)
 
 
 class CertificateWatch(Service):

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from jobqueue.config.model import AuthSettings, Settings, TlsSettings
+from jobqueue.config.model import AuthSettings, ScalerSettings, Settings, TlsSettings
 from jobqueue.rpc.auth import Authenticator, Tokens
 from jobqueue.rpc.certificates import TlsFiles
 from jobqueue.rpc.server import Protection
@@ -19,6 +19,7 @@ class Doorkeeping:
     def __init__(self, settings: Settings) -> None:
         self._tls = _server_tls(settings.grpc.tls)
         self._auth = settings.auth
+        self._scaler = settings.scaler
 
     @property
     def protection(self) -> Protection:
@@ -29,13 +30,20 @@ class Doorkeeping:
         )
 
     @property
+    def of_scaler(self) -> Protection:
+        """Return what the scaler's port is opened with: KEDA sends certificates, no credentials."""
+        if self._tls is None or self._scaler.tls == "off":
+            return Protection()
+        return Protection(self._tls.credentials(anyone=self._scaler.tls == "server"))
+
+    @property
     def loops(self) -> tuple[Service, ...]:
         """Return what must run while the server does."""
         return (CertificateWatch(self._tls),) if self._tls else ()
 
     def lines(self) -> list[str]:
         """Return what an operator should know, in a line each."""
-        return [self._tls_line(), self._auth_line()]
+        return [self._tls_line(), self._auth_line(), _scaler_line(self._scaler)]
 
     def _tls_line(self) -> str:
         if self._tls is None:
@@ -52,6 +60,17 @@ class Doorkeeping:
         if not ways:
             return "auth: off; who can connect may do everything"
         return f"auth: {' and '.join(ways)}"
+
+
+def _scaler_line(scaler: ScalerSettings) -> str:
+    if not scaler.port:
+        return "scaler: off"
+    callers = {
+        "off": "plaintext; who can connect may see the queues' figures",
+        "server": "TLS; who can connect may see the queues' figures",
+        "mutual": "TLS, client certificates required",
+    }
+    return f"scaler: on port {scaler.port}, {callers[scaler.tls]}"
 
 
 def _server_tls(tls: TlsSettings) -> ServerTls | None:

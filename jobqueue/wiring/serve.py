@@ -42,6 +42,7 @@ async def serve(settings: Settings, embedded: EmbeddedChoice | None = None) -> N
     for line in check_settings(settings):
         _log.info(line)
     check_port("grpc.port", settings.grpc.port)
+    check_port("scaler.port", settings.scaler.port)
     LockLog().listen()
     RelayLog().listen()
     trace_statements(settings.logging)

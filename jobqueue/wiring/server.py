@@ -40,6 +40,7 @@ from jobqueue.wiring.database import await_database
 from jobqueue.wiring.desk import RemoteDoor
 from jobqueue.wiring.events import EventRelay
 from jobqueue.wiring.protection import Doorkeeping
+from jobqueue.wiring.scaler import ScalerDoor
 from jobqueue.wiring.tracing import ServerTraces
 
 _DAY_S = 86_400.0
@@ -139,6 +140,8 @@ class _Parts:
         duties = _duties(settings, pool, self._coordination)
         self._events = EventRelay(settings, pool)
         self._remote = RemoteDoor(settings, dsn, pool, limits, base.session_key, announcer.announce)
+        figures = FigureReader(pool)
+        self._scaler = ScalerDoor(settings, limits, door, figures.wake)
         self._loops = Group(
             [
                 announcer,
@@ -147,7 +150,7 @@ class _Parts:
                 *self._events.loops,
                 *door.loops,
                 *self._remote.loops,
-                FigureReader(pool),
+                figures,
             ]
         )
         self._submitter = Submitter(pool, limits, announcer.announce, announcer.ride)
@@ -163,8 +166,8 @@ class _Parts:
         )
         self._rpc = RpcServer(
             services,
-            limits,
             port=settings.grpc.port,
+            message_bytes=limits.message_bytes,
             protection=door.protection,
             inner=base.traces.inner,
         )
@@ -172,13 +175,17 @@ class _Parts:
     async def start(self) -> int:
         """Loops first, the door last: a call finds everything in place."""
         await self._queues.ensure_default()
+        self._scaler.listen()
         await self._loops.start_all()
+        await self._scaler.start()
         return await self._rpc.start()
 
     async def stop(self, grace_s: float, hurry: asyncio.Event) -> None:
-        """Door, calls, flushes, loops, pool: each after those that need it."""
+        """Doors, calls, flushes, loops, pool: each after those that need it."""
         budget = _Budget(grace_s, hurry)
+        await self._scaler.drain()
         await self._rpc.drain()
+        await budget.spend(self._scaler.stop())
         await budget.spend(self._rpc.stop(budget.left() * _CALLS_SHARE))
         await self._rpc.stop(0)
         await budget.spend(self._submitter.close())

@@ -16,6 +16,7 @@ from jobqueue.errors import SettingsError
 
 DEFAULTS = """
 grpc.port=50051 grpc.tls.enabled=false grpc.tls.cert_path=- grpc.tls.key_path=- grpc.tls.ca_path=-
+scaler.port=0 scaler.tls=off
 db.url=- db.host=localhost db.port=5432 db.name=jobqueue db.user=jq_user db.password=- db.sslmode=-
 db.ssl_root_cert=- db.pool_size=10 db.connect_timeout_ms=3000 db.pgbouncer=false
 redis.addr=- redis.username=- redis.password=- redis.db=0 redis.tls=false
@@ -101,6 +102,9 @@ def test_the_default_policy_is_that_of_the_domain() -> None:
         ({"db.host": "db/jobs"}, "db.host"),
         ({"db.host": "db one"}, "db.host"),
         ({"db.host": "db,"}, "db.host"),
+        ({"scaler.port": "8080"}, "health.port"),
+        ({"scaler.port": "50051"}, "scaler.port"),
+        ({"scaler.tls": "server"}, "scaler.tls"),
         ({"kafka.sasl.mechanism": "GSSAPI"}, "kafka.sasl.mechanism"),
         ({"kafka.security_protocol": "SASL_SSL"}, "kafka.sasl.mechanism"),
     ],
@@ -111,6 +115,11 @@ def test_what_cannot_work_together_is_refused(values: dict[str, str], key: str) 
 
 def test_tls_needs_its_files() -> None:
     assert fault_keys({"grpc.tls.enabled": "true"}) == ["grpc.tls.cert_path", "grpc.tls.key_path"]
+
+
+def test_a_scaler_that_wants_client_certificates_needs_their_ca() -> None:
+    values = {"grpc.tls.enabled": "true", "grpc.tls.cert_path": "c", "grpc.tls.key_path": "k"}
+    assert fault_keys(values | {"scaler.tls": "mutual"}) == ["grpc.tls.ca_path"]
 
 
 def test_a_password_mechanism_needs_a_login() -> None:
