@@ -27,7 +27,7 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 .PHONY: help setup proto proto-check lint format typecheck contracts check \
         test test-unit test-integration test-e2e coverage demo trace-demo metrics-dump \
         k8s-tools k8s-validate \
-        show-kafka-outage show-outage bench bench-full bench-tuning clean
+        show-scaler show-kafka-outage show-outage bench bench-full bench-tuning clean
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -122,6 +122,9 @@ trace-demo: $(READY) ## Run one job that fails once, and print its trace as a tr
 
 metrics-dump: $(READY) ## Read the metrics of both programs after 20,000 jobs in 50 queues
 	@$(BIN)/python -m tools.metrics_dump $(ARGS)
+
+show-scaler: $(READY) ## Let workers come and go by the scaler's answers; print the replicas
+	@$(BIN)/python -m tools.scaler_cycle
 
 show-kafka-outage: $(READY) ## Run ten thousand jobs, Kafka cut off for a third; compare the events
 	@$(BIN)/python -m tools.show_kafka_outage

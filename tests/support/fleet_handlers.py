@@ -20,3 +20,10 @@ async def steady(context: Context) -> bytes:
     """Return the payload after a longer moment: so much work lasts while programs restart."""
     await asyncio.sleep(_STEADY_S)
     return context.payload
+
+
+@handler("nap")
+async def nap(context: Context) -> bytes:
+    """Return the payload, a number, after so many seconds."""
+    await asyncio.sleep(float(context.payload))
+    return context.payload
