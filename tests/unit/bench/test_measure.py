@@ -30,15 +30,17 @@ def test_no_job_done_is_no_division_by_zero() -> None:
 def test_time_of_processes_that_have_ended_is_counted_where_they_were_awaited() -> None:
     before = _tree_cpu(os.getpid(), _children(), set())
     subprocess.run([sys.executable, "-c", _SPIN], check=True)
-    assert _tree_cpu(os.getpid(), _children(), set()) - before >= 0.2
+    # The kernel counts in hundredths of a second, and may lose one or two.
+    assert _tree_cpu(os.getpid(), _children(), set()) - before > 0.15
 
 
 def test_a_tree_that_is_counted_apart_is_not_counted_twice() -> None:
     with subprocess.Popen([sys.executable, "-c", f"{_SPIN}\ninput()"], stdin=-1) as child:
         children = _children()
         assert child.pid in children[os.getpid()]
-        with_child = _tree_cpu(os.getpid(), children, set())
+        # In this order: this process itself goes on to use time.
         without = _tree_cpu(os.getpid(), children, {child.pid})
+        with_child = _tree_cpu(os.getpid(), children, set())
         alone = _tree_cpu(child.pid, children, set())
         assert child.stdin is not None
         child.stdin.close()
