@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.manifests import check, network
 from tests.support.manifests.model import Manifests, Object
-from tests.support.manifests.render import K8S, kustomize
+from tests.support.manifests.render import K8S, combination, kustomize
 from tests.support.manifests.schemas import custom_faults
 
 Plant = Callable[[Manifests], object]
@@ -26,11 +26,16 @@ def spec(manifests: Manifests, kind: str, name: str = "jq-server") -> Object:
     return found
 
 
-def config(manifests: Manifests) -> dict[str, Any]:
+def _rule(manifests: Manifests, policy: str, way: str, number: int) -> Object:
+    found: Object = spec(manifests, "NetworkPolicy", policy)[way][number]
+    return found
+
+
+def config(manifests: Manifests, name: str = "jq-config") -> dict[str, Any]:
     (found,) = (
         item["data"]
         for item in manifests.of("ConfigMap")
-        if item["metadata"]["name"].startswith("jq-config")
+        if item["metadata"]["name"].startswith(f"{name}-")
     )
     return cast("dict[str, Any]", found)
 
@@ -102,7 +107,7 @@ PLANTED: dict[str, tuple[Plant, str]] = {
         "there is no config map other",
     ),
     "a secret nobody makes": (
-        lambda m: main(m)["envFrom"][1]["secretRef"].update(name="other"),
+        lambda m: main(m)["envFrom"][2]["secretRef"].update(name="other"),
         "there is no secret other",
     ),
     "a service account nobody makes": (
@@ -177,18 +182,68 @@ PLANTED: dict[str, tuple[Plant, str]] = {
         "lease.duration_s",
     ),
     "a drain longer than the pod may take": (
-        lambda m: config(m).update(JQ_WORKER_SHUTDOWN_GRACE_PERIOD_S="600"),
+        lambda m: config(m, "jq-worker-config").update(JQ_WORKER_SHUTDOWN_GRACE_PERIOD_S="600"),
         "Deployment/jq-worker: needs 635 s to end, and is killed before",
     ),
     "a preStop that eats the grace": (
         lambda m: main(m)["lifecycle"]["preStop"]["sleep"].update(seconds=30),
         "Deployment/jq-server: needs 65 s to end",
     ),
+    "a setting that needs a secret the pod does not get": (
+        lambda m: config(m).update(
+            JQ_KAFKA_SECURITY_PROTOCOL="SASL_SSL",
+            JQ_KAFKA_SASL_MECHANISM="PLAIN",
+            JQ_KAFKA_SASL_USERNAME="jq",
+        ),
+        "Deployment/jq-worker: kafka.sasl.password: is needed by PLAIN",
+    ),
     "a port that a setting moves": (
-        lambda m: config(m).update(JQ_GRPC_PORT="50055"),
+        lambda m: config(m, "jq-server-config").update(JQ_GRPC_PORT="50055"),
         "its port grpc is 50055, not 50051",
     ),
 }
+
+
+PLANTED_IN_COMPONENTS: dict[str, tuple[Plant, str]] = {
+    "a monitor of a port nobody has": (
+        lambda m: spec(m, "PodMonitor", "jq-worker")["podMetricsEndpoints"][0].update(port="grpc"),
+        "PodMonitor/jq-worker: Deployment/jq-worker has no port grpc",
+    ),
+    "a monitor of a port the service lacks": (
+        lambda m: spec(m, "ServiceMonitor")["endpoints"][0].update(port="health"),
+        "ServiceMonitor/jq-server: Service/jq-server has no port health",
+    ),
+    "a monitor of nothing": (
+        lambda m: spec(m, "ServiceMonitor")["selector"]["matchLabels"].update({"a": "b"}),
+        "ServiceMonitor/jq-server: selects no service",
+    ),
+    "a certificate nobody issues": (
+        lambda m: remove(m, "Certificate", "jq-server"),
+        "Deployment/jq-server: there is no secret jq-server-tls",
+    ),
+    "KEDA shut out": (
+        lambda m: remove(m, "NetworkPolicy", "jq-server-scaler"),
+        "KEDA to Deployment/jq-server:50052 is refused",
+    ),
+    "applications at the scaler": (
+        lambda m: _rule(m, "jq-server-scaler", "ingress", 0).pop("from"),
+        "an application to Deployment/jq-server:50052 is open",
+    ),
+    "a KEDA target that is not the room of a pod": (
+        lambda m: main(m, "jq-worker").update(args=["--queues=default", "--concurrency=20"]),
+        "ScaledObject/jq-worker: counts on 10 jobs a pod, not 20",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("plant", "expected"), PLANTED_IN_COMPONENTS.values(), ids=PLANTED_IN_COMPONENTS.keys()
+)
+def test_a_fault_planted_in_a_component_is_found(plant: Plant, expected: str) -> None:
+    manifests = combination(["keda", "monitoring", "mtls"])
+    plant(manifests)
+    found = check.faults(manifests)
+    assert [fault for fault in found if expected in fault], found
 
 
 @pytest.mark.parametrize(("plant", "expected"), PLANTED.values(), ids=PLANTED.keys())
@@ -197,11 +252,6 @@ def test_a_planted_fault_is_found(plant: Plant, expected: str) -> None:
     plant(manifests)
     found = check.faults(manifests)
     assert [fault for fault in found if expected in fault], found
-
-
-def _rule(manifests: Manifests, policy: str, way: str, number: int) -> Object:
-    found: Object = spec(manifests, "NetworkPolicy", policy)[way][number]
-    return found
 
 
 CUT: dict[str, tuple[Plant, str]] = {
@@ -268,19 +318,15 @@ def _scaled_object(**changes: object) -> Object:
     }
 
 
-@pytest.mark.parametrize(
-    ("item", "expected"),
-    [
-        (_scaled_object(), []),
-        (_scaled_object(maxReplicaCounts=3), ["unknown field /spec/maxReplicaCounts"]),
-        (_scaled_object(maxReplicaCount="3"), ["data/spec/maxReplicaCount must be integer"]),
-        (
-            {"apiVersion": "keda.sh/v1alpha1", "kind": "Scaled", "metadata": {"name": "jq-worker"}},
-            ["no schema of keda.sh/v1alpha1 Scaled"],
-        ),
-    ],
-    ids=["none", "unknown field", "wrong type", "unknown kind"],
-)
-def test_a_fault_of_a_custom_resource_is_found(item: Object, expected: list[str]) -> None:
-    name = f"{item['kind']}/jq-worker"
-    assert custom_faults([item]) == [f"{name}: {fault}" for fault in expected]
+def test_a_fault_of_a_custom_resource_is_found() -> None:
+    objects = [
+        _scaled_object(),
+        _scaled_object(maxReplicaCounts=3),
+        _scaled_object(maxReplicaCount="3"),
+        {"apiVersion": "keda.sh/v1alpha1", "kind": "Scaled", "metadata": {"name": "other"}},
+    ]
+    assert custom_faults(objects) == [
+        "ScaledObject/jq-worker: unknown field /spec/maxReplicaCounts",
+        "ScaledObject/jq-worker: data/spec/maxReplicaCount must be integer",
+        "Scaled/other: no schema of keda.sh/v1alpha1 Scaled",
+    ]

@@ -17,7 +17,8 @@ from tests.support.metrics import page_of
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")], key=lambda path: path.as_posix()
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "k8s").rglob("*.md")],
+    key=lambda path: path.as_posix(),
 )
 
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)

@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +18,10 @@ K8S = ROOT / "k8s"
 
 @cache
 def _rendered(folder: Path) -> str:
+    return _run(folder)
+
+
+def _run(folder: Path) -> str:
     kubectl = find_tool("kubectl")
     done = subprocess.run(
         [kubectl, "kustomize", str(folder)], capture_output=True, text=True, check=False
@@ -34,21 +38,36 @@ def kustomize(folder: Path) -> Manifests:
 
 @cache
 def _combined(components: tuple[str, ...]) -> str:
-    """Render the base with components, in a folder outside as a user would have one."""
-    with TemporaryDirectory() as place:
-        folder = Path(place).resolve()
-        way = Path(os.path.relpath(K8S, folder))
-        document = {
-            "apiVersion": "kustomize.config.k8s.io/v1beta1",
-            "kind": "Kustomization",
-            "namespace": "jobqueue",
-            "resources": [str(way / "base")],
-            "components": [str(way / "components" / name) for name in components],
-        }
-        (folder / "kustomization.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
-        return _rendered.__wrapped__(folder)
+    parts = [K8S / "components" / name for name in components]
+    return _overlaid({"resources": [K8S / "base"], "components": parts})
 
 
 def combination(components: Sequence[str]) -> Manifests:
     """Return the base with some components."""
     return Manifests.parse(_combined(tuple(components)))
+
+
+def overlay(document: Mapping[str, object]) -> Manifests:
+    """Return the default installation with a kustomization of a user's own on top."""
+    return Manifests.parse(_overlaid({"resources": [K8S], **document}))
+
+
+def _overlaid(document: Mapping[str, object]) -> str:
+    """Render a kustomization in a folder elsewhere, as a user would have one."""
+    with TemporaryDirectory() as place:
+        folder = Path(place).resolve()
+        whole = {
+            "apiVersion": "kustomize.config.k8s.io/v1beta1",
+            "kind": "Kustomization",
+            "namespace": "jobqueue",
+            **{key: _seen_from(folder, value) for key, value in document.items()},
+        }
+        (folder / "kustomization.yaml").write_text(yaml.safe_dump(whole), encoding="utf-8")
+        return _run(folder)
+
+
+def _seen_from(folder: Path, value: object) -> object:
+    """Make paths relative: kustomize takes no others."""
+    if isinstance(value, list):
+        return [_seen_from(folder, item) for item in value]
+    return os.path.relpath(value, folder) if isinstance(value, Path) else value

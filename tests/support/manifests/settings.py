@@ -14,7 +14,8 @@ SECRETS: Mapping[str, Mapping[str, str]] = {
         "JQ_DB_URL": "postgresql://jq_user:secret@db.example.com:5432/jobqueue",
         "JQ_REDIS_PASSWORD": "secret",
         "JQ_KAFKA_SASL_PASSWORD": "secret",
-    }
+    },
+    "jq-worker-secrets": {"JQ_DB_URL": "postgresql://jq_worker:secret@db.example.com/jobqueue"},
 }
 """Secrets that operators make by hand, as README.md tells them to."""
 
