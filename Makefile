@@ -73,6 +73,16 @@ contracts: $(READY) ## Check that imports point down
 
 check: lint typecheck contracts proto-check ## All checks that run no test
 
+.PHONY: terraform-validate
+terraform-validate: ## Validate and try the Terraform files; needs terraform and its registry
+	terraform fmt -check -recursive deploy/terraform
+	@set -e; for root in deploy/terraform/aws/examples/*/; do \
+		echo "$$root"; \
+		terraform -chdir="$$root" init -backend=false -input=false >/dev/null; \
+		terraform -chdir="$$root" validate; \
+		terraform -chdir="$$root" test; \
+	done
+
 test: $(READY) ## Run every test, with real PostgreSQL, Redis and Kafka
 	$(PYTEST) $(ARGS)
 
