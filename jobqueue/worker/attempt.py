@@ -39,7 +39,8 @@ class Attempt:
 
     ``timeout_s`` counts from ``begin``, which the runner calls when the handler really starts.
     Once it is asked to end, the handler has ``kill_grace_s`` seconds to do so by itself. ``trail``
-    is how it is followed, where somebody does.
+    is how it is followed, where somebody does. ``begun_at`` is when its handler was looked up, in
+    monotonic seconds.
 
     Made for every job, so what only few need is of the class until they do.
     """
@@ -47,6 +48,7 @@ class Attempt:
     trail: Trail | None = None
     reason: Stop | None = None
     given_up = False
+    begun_at = 0.0
     _end: "_End | None" = None
     _alarm: asyncio.TimerHandle | None = None
     _deadline: float | None = None

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.limits import Limits
+from jobqueue.domain.load import IDLE, Load
 from jobqueue.domain.outcome import Cancelled, Completed, Failed, Outcome, Released, Unhandled
 from jobqueue.domain.state import Reason
 from jobqueue.errors import JobQueueError
@@ -91,6 +92,12 @@ class Executor:
         """How many attempts are under way."""
         return len(self._attempts)
 
+    @property
+    def load(self) -> Load:
+        """What that amounts to."""
+        oldest = next(iter(self._attempts.values()), None)  # they are kept as they began
+        return IDLE if oldest is None else Load(len(self._attempts), oldest.begun_at)
+
     def on_freed(self, callback: Freed) -> None:
         """Call ``callback``, and no other, with the jobs that end from now on."""
         self._freed = callback
@@ -153,10 +160,10 @@ class Executor:
     async def _attempt(self, attempt: Attempt, handler: Handler) -> None:
         """Take the handler to its end, and hand its outcome on."""
         job = attempt.job
+        begun = attempt.begun_at = time.monotonic()
         self._attempts[job.lease] = attempt
         if ATTEMPT_BEGUN.heard:
             ATTEMPT_BEGUN.emit(AttemptBegun(job))
-        begun = time.monotonic()
         outcome: Outcome | None = None
         try:
             outcome = await self._handled(handler, attempt)

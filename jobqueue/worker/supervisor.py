@@ -41,13 +41,17 @@ class _Member:
 
 
 class Supervisor(Service):
-    """Keeps one process per command running. ``ended`` is set when none is left or wanted."""
+    """Keeps one process per command running. ``ended`` is set when none is left or wanted.
 
-    def __init__(self, commands: Sequence[Sequence[str]]) -> None:
+    Each process inherits the open files in ``fds``.
+    """
+
+    def __init__(self, commands: Sequence[Sequence[str]], fds: Sequence[int] = ()) -> None:
         super().__init__("supervisor", interval_s=LOOK_S, jitter=0.0)
         self.ended = asyncio.Event()
         self._members = [_Member(argv) for argv in commands]
         self._replacing = True
+        self._fds = fds
 
     async def turn(self) -> float | None:
         """Notice who ended, and start who is due."""
@@ -83,7 +87,9 @@ class Supervisor(Service):
         if due and time.monotonic() >= member.due_at:
             member.started_at = time.monotonic()
             # A session of its own: Ctrl-C reaches it through us, once.
-            member.process = subprocess.Popen(member.argv, start_new_session=True)
+            member.process = subprocess.Popen(
+                member.argv, start_new_session=True, pass_fds=self._fds
+            )
 
     def _note_end(self, member: _Member, process: "subprocess.Popen[bytes]", code: int) -> None:
         now = time.monotonic()
@@ -95,9 +101,11 @@ class Supervisor(Service):
         PROCESS_ENDED.emit(ProcessEnded(process.pid, exit_words(code), again_in_s))
 
 
-async def supervise(commands: Sequence[Sequence[str]], asked: ShutdownSignals) -> int:
+async def supervise(
+    commands: Sequence[Sequence[str]], asked: ShutdownSignals, fds: Sequence[int] = ()
+) -> int:
     """Run one process per command until all have ended; return the exit code for the parent."""
-    supervisor = Supervisor(commands)
+    supervisor = Supervisor(commands, fds)
     await supervisor.start()
     await any_set(asked.drain, asked.shutdown, supervisor.ended)
     if asked.drain.is_set():

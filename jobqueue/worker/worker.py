@@ -8,6 +8,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from jobqueue.domain.lease import LeasedJob
+from jobqueue.domain.load import Load
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
 from jobqueue.errors import JobQueueError, PermissionDenied, Unauthenticated
 from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone, Leases, News
@@ -86,6 +87,11 @@ class Worker:
     def running(self) -> int:
         """How many jobs run now."""
         return self._executor.running
+
+    @property
+    def load(self) -> Load:
+        """How many these are, and how old the oldest is."""
+        return self._executor.load
 
     async def run(self, asked: ShutdownSignals) -> int:
         """Work until ``asked`` to end; return the exit code, one of the three above.
