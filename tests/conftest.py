@@ -1,4 +1,4 @@
-"""Fixtures every test may ask for: `pg`, `database`, `conn`.
+"""Fixtures every test may ask for: `pg`, `database`, `conn`; `kube`, an API server of Kubernetes.
 
 The cluster is chosen by the environment: `JQ_TEST_DATABASE_URL`, else a container with
 `JQ_TEST_DOCKER=1`, else an embedded one. Store and race tests run again on the system's
@@ -15,6 +15,7 @@ import pytest
 import pytest_asyncio
 from hypothesis import HealthCheck, settings
 
+from tests.support import kubernetes_api
 from tests.support.pgbouncer import running_pgbouncer
 from tests.support.postgres import (
     DEFAULT,
@@ -149,3 +150,10 @@ async def conn(pg: Cluster, database: str) -> AsyncIterator[asyncpg.Connection]:
     connection = await asyncpg.connect(database, statement_cache_size=0 if pg.pooled else 100)
     yield connection
     await connection.close()
+
+
+@pytest_asyncio.fixture
+async def kube(tmp_path: Path) -> AsyncIterator[kubernetes_api.Cluster]:
+    """An API server, and the folder that it would mount into a pod."""
+    async with kubernetes_api.cluster(tmp_path / "serviceaccount") as cluster:
+        yield cluster

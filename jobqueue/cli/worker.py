@@ -5,7 +5,7 @@ What loads a driver or handlers is imported when a worker starts: `--help` must 
 
 import os
 import sys
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
@@ -31,6 +31,8 @@ from jobqueue.errors import Fault, InvalidArgument, JobQueueError, SettingsError
 
 _PROGRAM = "jq-worker"
 HEALTH_PORT, METRICS_PORT, LAST_PORT = 8081, 9091, 65_535
+NO_PLACE = "-"
+"""Of one of several processes that tells its parent nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,7 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> tupl
     " 3 a handler could not be ended. Signals: SIGTERM or SIGINT ends it, a second one at once;"
     " SIGUSR1 drains it.",
 )
+@click.pass_obj
 @click.option("--config", type=FILE, help="YAML file of settings.")
 @connection_options
 @click.option(
@@ -133,7 +136,7 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> tupl
     callback=print_version,
     help="Print version and commit.",
 )
-def cli(**given: Any) -> None:
+def cli(place: str | None, /, **given: Any) -> None:
     """Claim jobs, run their handlers, record what came of them.
 
     Settings come from flags, then JQ_* variables, then --config, then defaults. A worker claims
@@ -153,12 +156,12 @@ def cli(**given: Any) -> None:
     begin()
     # Like `python -m`: handlers live where the worker is started.
     sys.path.insert(0, str(Path.cwd()))
-    _exit(_start(flags))
+    _exit(_start(flags, place))
 
 
-def _start(flags: Flags) -> int:
+def _start(flags: Flags, place: str | None) -> int:
     try:
-        return _work(flags, _start_up(flags))
+        return _work(flags, _start_up(flags), place)
     except SettingsError as error:
         refuse(_PROGRAM, error)
     except InvalidArgument as error:
@@ -194,8 +197,9 @@ def _with_own_ports(loaded: Loaded) -> Settings:
     return settings
 
 
-def _work(flags: Flags, start: Start) -> int:
+def _work(flags: Flags, start: Start, place: str | None) -> int:
     from jobqueue.wiring.options import EmbeddedChoice  # noqa: PLC0415 - not for --help
+    from jobqueue.wiring.pod_cost import listener, open_board  # noqa: PLC0415 - the same
     from jobqueue.wiring.worker import (  # noqa: PLC0415 - loads the driver
         WorkerChoice,
         build_registry,
@@ -209,20 +213,25 @@ def _work(flags: Flags, start: Start) -> int:
     route = flags.connection.route() if start.remote else None
     choice = WorkerChoice(flags.worker_id, flags.queues, flags.concurrency, embedded, route)
     check_choice(choice)
+    choice = replace(choice, tells=listener(place, settings.worker, os.environ))
     if settings.worker.processes == 1:
         return _run(work(settings, choice, build_registry(settings)))
-    commands = _commands(flags, settings)
+    board = open_board(settings.worker)
+    commands = _commands(flags, settings, board.place if board else lambda _: None)
     if flags.worker_id is not None:
         check_choice(replace(choice, worker_id=commands[-1][-1]))
-    return _run(work_in_processes(commands))
+    return _run(work_in_processes(settings, choice, commands, board))
 
 
-def _commands(flags: Flags, settings: Settings) -> list[Sequence[str]]:
+def _commands(
+    flags: Flags, settings: Settings, place: Callable[[int], str | None]
+) -> list[Sequence[str]]:
     """Return one command line per child: ours, but each for one process with its own name."""
     argv = [sys.executable, "-m", "jobqueue.cli.worker_process", str(os.getpid())]
-    argv += [*sys.argv[1:], "--processes", "1"]
+    flags_of_all = [*sys.argv[1:], "--processes", "1"]
     return [
-        [*argv, *_ports(settings, i), *_name(flags, i)] for i in range(settings.worker.processes)
+        [*argv, place(i) or NO_PLACE, *flags_of_all, *_ports(settings, i), *_name(flags, i)]
+        for i in range(settings.worker.processes)
     ]
 
 
@@ -268,10 +277,10 @@ def _exit(code: int) -> NoReturn:
     os._exit(code)
 
 
-def main() -> None:
-    """Run the program."""
+def main(place: str = NO_PLACE) -> None:
+    """Run the program; ``place`` is where one of several processes tells what it runs."""
     silence_grpc()
-    cli.main(prog_name=_PROGRAM)
+    cli.main(prog_name=_PROGRAM, obj=None if place == NO_PLACE else place)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One of several worker processes: `python -m jobqueue.cli.worker_process PARENT FLAG…`.
+"""One of several worker processes: `python -m jobqueue.cli.worker_process PARENT PLACE FLAG…`.
 
 Ends like on SIGTERM when its parent is gone, so that a killed parent leaves no workers behind.
 """
@@ -11,4 +11,4 @@ from jobqueue.runtime.parent import end_with_parent
 
 if __name__ == "__main__":
     end_with_parent(int(sys.argv.pop(1)), signal.SIGTERM)
-    main()
+    main(sys.argv.pop(1))

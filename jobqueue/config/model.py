@@ -37,6 +37,7 @@ _PORT = Integer(0, 65_535)
 _INTERVAL_MS = Integer(10, 3_600_000)
 _CONNECT_MS = Integer(1, 600_000)
 _BATCH = Integer(1, 10_000)
+_SERVICE_ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"  # where Kubernetes mounts it
 
 
 def _setting(default: T, rule: Rule[T]) -> T:
@@ -208,6 +209,9 @@ class WorkerSettings:
     allow_shell: bool = _setting(default=False, rule=Flag())
     handlers: tuple[str, ...] = _setting((), TextList())
     commands: Mapping[str, tuple[str, ...]] = _made(_no_commands, Commands())
+    pod_deletion_cost: bool = _setting(default=False, rule=Flag())
+    pod_deletion_cost_interval_s: float = _setting(60.0, Number(1.0, 3_600.0))
+    kubernetes_credentials_dir: str = _setting(_SERVICE_ACCOUNT, Text())
 
 
 @dataclass(frozen=True, slots=True)

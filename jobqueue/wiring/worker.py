@@ -29,13 +29,16 @@ from jobqueue.wiring.database import check_not_refused
 from jobqueue.wiring.health import health_server
 from jobqueue.wiring.metrics import MetricsDoor, worker_metrics
 from jobqueue.wiring.options import EmbeddedChoice
+from jobqueue.wiring.pod_cost import Listener, telling
 from jobqueue.wiring.statement_log import trace_statements
 from jobqueue.wiring.tracing import WorkerTraces, worker_traces
 from jobqueue.wiring.worker_health import WorkerHealth
 from jobqueue.wiring.worker_log import WorkerLog
+from jobqueue.worker.board import Board
 from jobqueue.worker.claiming import Room
 from jobqueue.worker.executor import RunRules
 from jobqueue.worker.registry import Registry, load_handlers
+from jobqueue.worker.signals import PROCESS_ENDED
 from jobqueue.worker.supervisor import supervise
 from jobqueue.worker.worker import Worker, WorkerOptions
 
@@ -56,6 +59,7 @@ class WorkerChoice:
     concurrency: int = 4
     embedded: EmbeddedChoice | None = None
     route: Route | None = None  # to the server of a remote worker
+    tells: Listener | None = None  # who hears what runs here
 
 
 def check_choice(choice: WorkerChoice) -> None:
@@ -157,14 +161,27 @@ async def _work(
         worker = build_worker(settings, choice, registry, traces)
         metrics.watch(worker.worker_id, lambda: worker.running)
         calm_collector()
-        return await worker.run(asked)
+        async with telling(choice.tells, settings.worker, lambda: worker.load, asked):
+            return await worker.run(asked)
 
 
-async def work_in_processes(commands: Sequence[Sequence[str]]) -> int:
-    """Run a worker process per command until all have ended; return the exit code."""
+async def work_in_processes(
+    settings: Settings,
+    choice: WorkerChoice,
+    commands: Sequence[Sequence[str]],
+    board: Board | None,
+) -> int:
+    """Run a worker process per command until all have ended; return the exit code.
+
+    They report to the ``board`` where there is one.
+    """
     WorkerLog().listen()
     with ShutdownSignals() as asked:
-        return await supervise(commands, asked)
+        if board is None:
+            return await supervise(commands, asked)
+        PROCESS_ENDED.subscribe(lambda news: board.forget(news.pid))
+        async with telling(choice.tells, settings.worker, board.load, asked):
+            return await supervise(commands, asked, (board.fd,))
 
 
 def _dsn(settings: Settings, choice: WorkerChoice) -> str:

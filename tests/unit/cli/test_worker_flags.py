@@ -100,3 +100,19 @@ def test_processes_need_ports_of_their_own(health: str, metrics: str, words: str
     ports = ("--health-port", health, "--metrics-port", metrics)
     result = run(*ports, "--processes", "2", "--allow-shell", env=DATABASE)
     assert (result.exit_code, words in result.stderr) == (2, True), result.stderr
+
+
+def test_a_pod_that_does_not_know_itself_is_refused_with_all_that_it_lacks(tmp_path: Path) -> None:
+    env = {
+        **DATABASE,
+        "JQ_WORKER_POD_DELETION_COST": "true",
+        "JQ_WORKER_KUBERNETES_CREDENTIALS_DIR": str(tmp_path),
+        "POD_NAME": "",
+        "KUBERNETES_SERVICE_HOST": "10.0.0.1",
+        "KUBERNETES_SERVICE_PORT": "443",
+    }
+    for flags in ([], ["--processes", "2"]):
+        result = run("--allow-shell", *flags, env=env)
+        assert result.exit_code == 2
+        for words in ("POD_NAME: is needed", "POD_NAMESPACE: is needed", "token cannot be read"):
+            assert words in result.stderr

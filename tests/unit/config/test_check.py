@@ -31,7 +31,10 @@ reaper.event_retention_days=30 reaper.crash_limit=3
 retry.max_retries=3 retry.base_delay_s=5 retry.max_delay_s=300 retry.multiplier=2
 worker.heartbeat_interval_s=5 worker.shutdown_grace_period_s=60 worker.kill_grace_s=5
 worker.default_timeout_s=0 worker.stall_limit_s=300 worker.prefetch=0 worker.processes=1
-worker.allow_shell=false worker.handlers=- worker.commands=- server.shutdown_grace_period_s=30
+worker.allow_shell=false worker.handlers=- worker.commands=-
+worker.pod_deletion_cost=false worker.pod_deletion_cost_interval_s=60
+worker.kubernetes_credentials_dir=/var/run/secrets/kubernetes.io/serviceaccount
+server.shutdown_grace_period_s=30
 auth.api_keys=- auth.jwt_secret=- auth.jwt_audience=-
 limits.payload_bytes=1048576 limits.result_bytes=1048576 limits.error_bytes=16384
 limits.event_bytes=65536 limits.batch_jobs=10000 limits.batch_bytes=33554432
