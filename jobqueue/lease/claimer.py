@@ -196,26 +196,27 @@ class _Call:
 
         A statement cannot count while it takes, so each asks for no more jobs than the smallest
         room: whatever mix comes, no limit is passed, and the order is exact. When a statement
-        came back full without a job of a limited queue, the rest comes from the others: the next
-        claim looks at the limited queues first again.
+        came back full without a job of a limited queue, the rest comes from the others, and from
+        the limited ones only what the others leave: the next claim looks at these first again.
         """
         taken: list[LeasedJob] = []
+        aside: dict[str, int] = {}
         while len(taken) < n:
             left = n - len(taken)
-            probes = [p for p in probes if rooms.get(p.queue, left) > 0]
-            if not probes:
-                break
-            open_rooms = [room for room in rooms.values() if room > 0]
-            ask = min([left, *open_rooms])
-            jobs = await self.take(probes, ask, sorted(rooms))
+            visited = [p for p in probes if rooms.get(p.queue, left) > 0]
+            ask = min([left, *(room for room in rooms.values() if room > 0)])
+            jobs = await self.take(visited, ask, sorted(rooms)) if visited else []
             taken += jobs
-            if len(jobs) < ask:
-                break
             from_limited = [job.queue for job in jobs if job.queue in rooms]
             for queue in from_limited:
                 rooms[queue] -= 1
-            if not from_limited:
-                rooms.update(dict.fromkeys(rooms, 0))
+            if len(jobs) == ask and not from_limited:
+                aside = {queue: max(room, aside.get(queue, 0)) for queue, room in rooms.items()}
+                rooms = dict.fromkeys(rooms, 0)
+            elif len(jobs) < ask:
+                if not aside:
+                    break
+                rooms, aside = aside, {}
         return taken
 
 

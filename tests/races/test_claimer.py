@@ -89,6 +89,15 @@ async def test_a_limited_queue_of_low_priority_waits_for_the_others(db: Connecti
     assert [job.queue for job in jobs[:5]] == ["open"] * 5
 
 
+async def test_a_limited_queue_fills_the_slots_that_the_others_leave(db: Connection) -> None:
+    await add_queue(db, "a")
+    await add_queue(db, "l", max_running=2)
+    await submit(db, 3, queue="a", priority=9)
+    await submit(db, 3, queue="l")
+    jobs = await take(claimer("a", "l"), db, 6)
+    assert [job.queue for job in jobs] == ["a", "a", "a", "l", "l"]
+
+
 async def test_room_made_by_an_own_job_is_used_at_once(db: Connection) -> None:
     await add_queue(db, "limited", max_running=1)
     await submit(db, 2, queue="limited")
