@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, NamedTuple
 from uuid import UUID
@@ -80,3 +80,8 @@ class LeasedJob:
     counters: Counters = field(default_factory=Counters)
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     waited_s: float = 0.0  # from when it was ready to when it was claimed
+
+    def started(self) -> "LeasedJob":
+        """Return it as a start leaves it, which ends what counts in a row only before one."""
+        counters = Counters(self.counters.retries, self.counters.crashes)
+        return replace(self, running=True, counters=counters)

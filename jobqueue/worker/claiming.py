@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.limits import Limits, safe_text
@@ -253,7 +253,7 @@ class Claiming(Service):
         # News or a close may have emptied the queue meanwhile: what is gone from it is not ours.
         held = {job.lease for _, job in self._waiting}
         self._waiting = deque(item for item in self._waiting if item[1].lease not in asked)
-        self._take(_running(job) for job in batch if job.lease in started & held)
+        self._take(job.started() for job in batch if job.lease in started & held)
 
     def _give_back_old(self) -> None:
         """Hand back what waits too long: the reaper would fail it, others may be free."""
@@ -311,7 +311,3 @@ class Hints(Service):
 
 def _broken(error: Exception) -> str:
     return safe_text(f"the worker could not run it: {describe(error)}", Limits().error_bytes)
-
-
-def _running(job: LeasedJob) -> LeasedJob:
-    return replace(job, running=True)

@@ -3,12 +3,12 @@
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import pytest_asyncio
 
-from jobqueue.domain.lease import LeasedJob
+from jobqueue.domain.lease import Counters, LeasedJob
 from jobqueue.domain.state import Reason
 from jobqueue.worker.claiming import (
     LAST_IDLE_S,
@@ -214,6 +214,17 @@ async def test_a_prefetched_job_that_cannot_be_started_is_just_gone(
     await loop.claiming.turn()
     assert loop.claiming.idle.is_set()
     assert not leases.settled
+
+
+async def test_a_start_ends_what_counts_in_a_row_before_one(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    job = replace(leased("nobody has it"), running=False, counters=Counters(1, 2, 9, 5))
+    loop = loop_of(Room())
+    loop.claiming._waiting.append((float("inf"), job))
+    await loop.claiming.turn()
+    settlement = await leases.settlement(job)
+    assert settlement.counters == Counters(1, 2, 0, 1)
 
 
 async def test_a_refused_start_makes_room_for_the_next_prefetched_job_in_the_same_turn(
