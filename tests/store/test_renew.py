@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from jobqueue.domain.lease import Lease, Renewal
-from jobqueue.domain.outcome import Completed
+from jobqueue.domain.outcome import Completed, Released
 from jobqueue.store.jobs import cancel_job
 from jobqueue.store.leases import (
     list_cancelled_leases,
@@ -68,6 +68,16 @@ async def test_the_lease_of_another_worker_is_lost_to_this_one(db: Connection) -
     await expire_leases(db)
     assert (await renew(db, lease, worker=WORKER + 1))[lease].state == "lost"
     assert await overdue(db) == 1
+
+
+async def test_an_old_lease_of_a_job_is_lost_beside_its_new_one(db: Connection) -> None:
+    await add_queue(db)
+    await submit(db)
+    old = await claim_one(db)
+    await settle(db, old, Released())
+    new = await claim_one(db)
+    told = await renew(db, old.lease, new.lease)
+    assert (told[old.lease].state, told[new.lease].state) == ("lost", "renewed")
 
 
 async def test_a_settled_lease_is_lost(db: Connection) -> None:

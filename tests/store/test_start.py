@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.domain.outcome import Released
 from jobqueue.store.leases import start_leases
 from jobqueue.store.pool import Connection
 from tests.support.store import (
@@ -80,6 +81,25 @@ async def test_a_wrong_token_or_worker_starts_nothing(db: Connection) -> None:
     assert answer.state == "lost"
     assert await start(db, job, worker=WORKER + 1) == ["lost"]
     assert len(await path(db, job_id)) == 2
+
+
+async def test_an_old_lease_of_a_job_starts_nothing_beside_its_new_one(db: Connection) -> None:
+    await add_queue(db)
+    await submit(db, ttl_s=60.0)
+    old = await claim_one(db, running=False)
+    await settle(db, old, Released())
+    new = await claim_one(db, running=False)
+    assert await start(db, old, new) == ["lost", "started"]
+
+
+async def test_an_old_lease_of_a_job_is_not_what_its_ttl_ends(db: Connection) -> None:
+    await add_queue(db)
+    await submit(db, ttl_s=60.0)
+    old = await claim_one(db, running=False)
+    await settle(db, old, Released())
+    new = await claim_one(db, running=False)
+    await end_ttl(db)
+    assert await start(db, old, new) == ["lost", "expired"]
 
 
 async def test_a_settled_job_cannot_be_started(db: Connection) -> None:

@@ -188,7 +188,8 @@ BEGIN
            u.id IS NOT NULL OR x.id IS NOT NULL AS fresh, u.waited_s,
            (SELECT q.name FROM jobqueue.queues q
             WHERE q.queue_id = coalesce(u.queue_id, x.queue_id, y.queue_id)) AS queue
-    FROM i LEFT JOIN u ON u.id = i.id LEFT JOIN x ON x.id = i.id
+    FROM i LEFT JOIN u ON u.id = i.id AND u.token = i.token
+    LEFT JOIN x ON x.id = i.id AND x.token = i.token
     LEFT JOIN jobqueue.leases y ON y.id BETWEEN i.id AND i.id AND y.token = i.token
         AND y.worker_id = p_worker AND y.running;
 END $$;
