@@ -17,6 +17,10 @@ JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 unexport PYTHONDONTWRITEBYTECODE
 # How long PostgreSQL stays away in show-outage.
 MINUTES ?= 5
+# How far make model goes, and from where; the seed of a run that failed runs it again.
+EXAMPLES ?= 500
+STEPS ?= 50
+SEED ?= $(shell od -An -N4 -tu4 /dev/urandom | tr -d ' ')
 # Branch coverage, in percent, that each of these rooms must reach (.ci/run; 0 switches it off).
 COVERAGE_GATE ?= 90
 COVERAGE_ROOMS := domain config store lease reaper coordination events
@@ -25,7 +29,7 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup proto proto-check lint format typecheck contracts check \
-        test test-unit test-integration test-e2e coverage demo trace-demo metrics-dump \
+        test test-unit test-integration test-e2e model coverage demo trace-demo metrics-dump \
         k8s-tools k8s-validate \
         show-scaler show-kafka-outage show-outage bench bench-full bench-tuning clean
 
@@ -90,7 +94,7 @@ test-unit: $(READY) ## Run the tests that need no service
 	$(BIN)/pytest tests/unit $(ARGS)
 
 test-integration: $(READY) ## Run the tests on real services: statements, races, programs, locks
-	$(PYTEST) tests/store tests/races tests/process tests/coordination tests/events tests/telemetry $(ARGS)
+	$(PYTEST) tests/store tests/races tests/model tests/process tests/coordination tests/events tests/telemetry $(ARGS)
 
 test-e2e: $(READY) ## Run the tests that use the product as an operator does
 	$(PYTEST) tests/e2e $(ARGS)
@@ -103,6 +107,12 @@ $(NODE_READY): $(SCHEMAS)/package-lock.json
 
 k8s-validate: $(READY) $(NODE_READY) ## Render and validate all that installs jobqueue; needs kubectl, node
 	JQ_REQUIRE_KUBECTL=1 JQ_REQUIRE_NODE=1 JQ_REQUIRE_PROMTOOL=1 $(PYTEST) tests/deploy $(ARGS)
+
+model: seed := $(SEED)
+model: $(READY) ## Run the store against its model: EXAMPLES drawn lives of STEPS steps, from SEED
+	@echo "SEED=$(seed)"
+	JQ_MODEL_EXAMPLES=$(EXAMPLES) JQ_MODEL_STEPS=$(STEPS) $(BIN)/pytest tests/model --timeout=0 \
+		--hypothesis-seed=$(seed) $(ARGS)
 
 coverage: $(READY) ## Run every test and require COVERAGE_GATE percent of each COVERAGE_ROOMS
 	$(PYTEST) --cov --cov-report= $(ARGS)
