@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -220,10 +220,19 @@ async def _answers(keda: Keda, metric: str) -> bool:
     return True
 
 
+def changes(samples: Sequence[Sample]) -> Iterator[Sample]:
+    """Yield the samples at which something is another than before."""
+    before: Sample | None = None
+    for sample in samples:
+        if before is None or replace(sample, at_s=before.at_s) != before:
+            yield sample
+        before = sample
+
+
 def report(samples: Sequence[Sample]) -> None:
     """Print the replicas over time."""
     print("   time    told  active  replicas          processes  waiting  running")
-    for sample in samples:
+    for sample in changes(samples):
         bar = "█" * sample.replicas
         print(
             f"{sample.at_s:6.1f} s {sample.told:6.0f}  {'yes' if sample.active else 'no':<6}"
