@@ -205,6 +205,19 @@ async def test_credentials_are_not_asked_for_and_certificates_only_when_they_sha
                         assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
+async def test_renewed_certificates_are_served_on_the_scalers_port_too(
+    database: str, port: int, tmp_path: Path
+) -> None:
+    authority, other = Authority(tmp_path), Authority(tmp_path, "other")
+    pair = authority.server()
+    files = settings(pair, authority.path)
+    async with serving(database, scaler__port=port, scaler__tls="server", **files):
+        pair.become(other.server("next"))
+        renewed = grpc.ssl_channel_credentials(other.path.read_bytes())
+        async with Keda([port], DEPTH, credentials=renewed) as keda:
+            assert (await keda.spec()).target == 2.0
+
+
 async def test_streams_end_well_when_a_server_drains_and_go_on_at_the_other(
     database: str, tmp_path: Path, port: int
 ) -> None:
