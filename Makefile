@@ -15,6 +15,8 @@ ARGS ?=
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tests start programs a thousand times: without this each start would compile all of our modules.
 unexport PYTHONDONTWRITEBYTECODE
+# Of the images' tags.
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # How long PostgreSQL stays away in show-outage.
 MINUTES ?= 5
 # How far make model goes, and from where; the seed of a run that failed runs it again.
@@ -151,6 +153,19 @@ show-kafka-outage: $(READY) ## Run ten thousand jobs, Kafka cut off for a third;
 
 show-outage: $(READY) ## Stop PostgreSQL for MINUTES under all programs; tell how they bear it
 	@$(BIN)/python -m tools.outage $(MINUTES)
+
+.PHONY: image image-size image-lock
+image: ## Build the images jobqueue/server, jobqueue/worker and jobqueue/ctl; needs Docker
+	@set -e; for target in server worker ctl; do \
+		docker build --target $$target --tag jobqueue/$$target:$(VERSION) \
+			--build-arg COMMIT=$$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown) .; \
+	done
+
+image-size: $(READY) ## Make what goes into each image, without Docker, and print its size
+	@$(BIN)/python -m tools.image_content
+
+image-lock: $(READY) ## Pin anew what goes into the images
+	@PATH="$(BIN):$$PATH" $(BIN)/python -m tools.image_lock
 
 clean: ## Remove .venv and whatever was built or cached
 	rm -rf $(VENV) build dist htmlcov .coverage .coverage.* .hypothesis .demo .bench \
