@@ -20,7 +20,7 @@ from tests.support.manifests.settings import environment
 _YAML = re.compile(r"^```yaml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 SCALERS = ("hpa", "keda")
-OTHERS = ("monitoring", "mtls")
+OTHERS = ("monitoring", "mtls", "scale-in")
 COMBINATIONS = [
     (scaler, *others)
     for scaler in SCALERS

@@ -229,6 +229,14 @@ PLANTED_IN_COMPONENTS: dict[str, tuple[Plant, str]] = {
         lambda m: _rule(m, "jq-server-scaler", "ingress", 0).pop("from"),
         "an application to Deployment/jq-server:50052 is open",
     ),
+    "the API server shut out": (
+        lambda m: remove(m, "NetworkPolicy", "jq-worker-api-server"),
+        "Deployment/jq-worker to the API server:6443 is refused",
+    ),
+    "a right without its token": (
+        lambda m: pod(m, "jq-worker").update(automountServiceAccountToken=False),
+        "Deployment/jq-worker: lacks its token",
+    ),
     "a KEDA target that is not the room of a pod": (
         lambda m: main(m, "jq-worker").update(args=["--queues=default", "--concurrency=20"]),
         "ScaledObject/jq-worker: counts on 10 jobs a pod, not 20",
@@ -240,7 +248,7 @@ PLANTED_IN_COMPONENTS: dict[str, tuple[Plant, str]] = {
     ("plant", "expected"), PLANTED_IN_COMPONENTS.values(), ids=PLANTED_IN_COMPONENTS.keys()
 )
 def test_a_fault_planted_in_a_component_is_found(plant: Plant, expected: str) -> None:
-    manifests = combination(["keda", "monitoring", "mtls"])
+    manifests = combination(["keda", "monitoring", "mtls", "scale-in"])
     plant(manifests)
     found = check.faults(manifests)
     assert [fault for fault in found if expected in fault], found

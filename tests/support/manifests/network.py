@@ -135,6 +135,7 @@ def needed(manifests: Manifests) -> Iterator[Edge]:
     for program in _programs(manifests, "server", "worker"):
         yield Edge(prometheus, program, program.ports["metrics"])
     yield from _of_keda(manifests)
+    yield from _of_scale_in(manifests)
 
 
 def _of_keda(manifests: Manifests) -> Iterator[Edge]:
@@ -142,6 +143,14 @@ def _of_keda(manifests: Manifests) -> Iterator[Edge]:
     for server in _programs(manifests, "server"):
         if manifests.of("ScaledObject"):
             yield Edge(keda, server, server.ports["scaler"])
+
+
+def _of_scale_in(manifests: Manifests) -> Iterator[Edge]:
+    """Yield the ways to the API server: by its Service, and by the address behind it."""
+    for workload in manifests.component("worker"):
+        if workload.pod.get("automountServiceAccountToken"):
+            server = Peer("the API server", address="10.0.0.1")
+            yield from (Edge(peer_of(workload), server, port) for port in (443, 6443))
 
 
 def _application() -> Peer:

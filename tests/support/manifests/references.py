@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from tests.support.manifests.model import Manifests, Object, name_of, referenced, selects
+from tests.support.manifests.model import Manifests, Object, Workload, name_of, referenced, selects
 
 _ENV, _VOLUME = ("configMapRef", "configMapKeyRef"), ("secretRef", "secretKeyRef")
 
@@ -23,7 +23,7 @@ def dangling(manifests: Manifests, outside: Collection[str]) -> Iterator[str]:
         account = workload.pod.get("serviceAccountName", "default")
         if account not in manifests.names("ServiceAccount"):
             yield f"{workload}: there is no service account {account}"
-        yield from _unmounted(str(workload), workload.pod)
+        yield from _unmounted(workload)
 
 
 def _config_maps(pod: Object) -> set[str]:
@@ -37,17 +37,14 @@ def _secrets(pod: Object) -> set[str]:
     return used | {str(ref.get("secretName", ref.get("name"))) for ref in mounted}
 
 
-def _unmounted(owner: str, pod: Object) -> Iterator[str]:
-    volumes = {volume["name"] for volume in pod.get("volumes", ())}
-    for container in [*pod.get("initContainers", ()), *pod["containers"]]:
+def _unmounted(workload: Workload) -> Iterator[str]:
+    claims = workload.spec.get("volumeClaimTemplates", ())
+    volumes = {volume["name"] for volume in workload.pod.get("volumes", ())}
+    volumes |= {claim["metadata"]["name"] for claim in claims}
+    for container in workload.containers:
         for mount in container.get("volumeMounts", ()):
-            if mount["name"] not in volumes | _claims(owner, mount["name"]):
-                yield f"{owner}: there is no volume {mount['name']}"
-
-
-def _claims(owner: str, name: str) -> set[str]:
-    # The pods of a StatefulSet get a volume from each of its claims.
-    return {name} if owner.startswith("StatefulSet/") and name == "data" else set()
+            if mount["name"] not in volumes:
+                yield f"{workload}: there is no volume {mount['name']}"
 
 
 def unmatched(manifests: Manifests) -> Iterator[str]:
