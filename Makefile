@@ -33,6 +33,7 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 .PHONY: help setup proto proto-check lint format typecheck contracts check \
         test test-unit test-integration test-e2e model coverage demo trace-demo metrics-dump \
         k8s-tools k8s-validate \
+        monitoring promtool \
         show-scaler show-kafka-outage show-outage bench bench-full bench-tuning clean
 
 help: ## Show this list
@@ -107,7 +108,7 @@ $(NODE_READY): $(SCHEMAS)/package-lock.json
 	@npm ci --prefix $(SCHEMAS) --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-k8s-validate: $(READY) $(NODE_READY) ## Render and validate all that installs jobqueue; needs kubectl, node
+k8s-validate: $(NODE_READY) promtool ## Render and validate all that installs jobqueue; needs kubectl, node
 	JQ_REQUIRE_KUBECTL=1 JQ_REQUIRE_NODE=1 JQ_REQUIRE_PROMTOOL=1 $(PYTEST) tests/deploy $(ARGS)
 
 model: seed := $(SEED)
@@ -141,6 +142,12 @@ bench-tuning: $(READY) ## Measure the tables of docs/tuning.md, and put them the
 
 trace-demo: $(READY) ## Run one job that fails once, and print its trace as a tree
 	@$(BIN)/python -m examples.trace $(ARGS)
+
+monitoring: $(READY) ## Write dashboards and the operator's rules from their sources
+	@$(BIN)/python -m tools.monitoring
+
+promtool: $(READY) ## Find promtool and prometheus, or fetch Debian's package of them
+	@$(BIN)/python -m tools.prometheus
 
 metrics-dump: $(READY) ## Read the metrics of both programs after 20,000 jobs in 50 queues
 	@$(BIN)/python -m tools.metrics_dump $(ARGS)
