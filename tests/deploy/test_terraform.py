@@ -8,8 +8,10 @@ import os
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
+import yaml
 
 from jobqueue.config.keys import RULES, variable_of
 from tests.deploy.support_terraform import (
@@ -24,6 +26,7 @@ from tests.deploy.support_terraform import (
     strings,
 )
 
+OVERLAY = Path(__file__).parents[2] / "k8s" / "overlays" / "production"
 MODULES = modules()
 ENTRANCE = load(ROOT)
 
@@ -192,6 +195,16 @@ def test_roles_of_iam_are_for_the_service_accounts_of_the_manifests() -> None:
         call["service_account"] for call in ENTRANCE.calls.values() if "service_account" in call
     }
     assert accounts == {"jq-server", "jq-worker"}
+
+
+def test_the_production_overlay_finds_its_settings_and_its_nodes_here() -> None:
+    wanted = re.findall(r"^(JQ_\w+)=", (OVERLAY / "server.env").read_text("utf-8"), re.MULTILINE)
+    given = set(re.findall(r"JQ_\w+", "\n".join(strings(ENTRANCE.locals))))
+    assert wanted
+    assert set(wanted) <= given
+    pod = yaml.safe_load((OVERLAY / "worker.yaml").read_text("utf-8"))["spec"]["template"]["spec"]
+    assert pod["nodeSelector"] == {ENTRANCE.locals["pool_label"]: "worker"}
+    assert [taint["key"] for taint in pod["tolerations"]] == [ENTRANCE.locals["pool_label"]]
 
 
 def test_the_files_are_formatted() -> None:

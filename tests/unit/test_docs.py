@@ -16,8 +16,9 @@ from jobqueue.telemetry.metrics_server import ServerMetrics
 from tests.support.metrics import page_of
 
 ROOT = Path(__file__).parents[2]
+_FOLDERS = ("docs", "k8s", "deploy")
 DOCUMENTS = sorted(
-    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "k8s").rglob("*.md")],
+    [*ROOT.glob("*.md"), *(path for folder in _FOLDERS for path in (ROOT / folder).rglob("*.md"))],
     key=lambda path: path.as_posix(),
 )
 
