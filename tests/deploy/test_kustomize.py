@@ -101,6 +101,11 @@ def test_workers_are_scaled_to_twenty_and_down_without_haste(scaler: str, least:
     assert behaviour["scaleDown"]["stabilizationWindowSeconds"] == 300
 
 
+def test_an_outage_takes_no_worker_away() -> None:
+    spec = combination(["keda"]).named("ScaledObject", "jq-worker")["spec"]
+    assert spec["fallback"]["behavior"] == "currentReplicasIfHigher"
+
+
 @pytest.mark.parametrize("scaler", SCALERS)
 def test_servers_are_scaled_on_cpu_whatever_scales_the_workers(scaler: str) -> None:
     spec = combination([scaler]).named("HorizontalPodAutoscaler", "jq-server")["spec"]
