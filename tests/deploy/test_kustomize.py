@@ -117,6 +117,21 @@ def test_servers_are_scaled_on_cpu_whatever_scales_the_workers(scaler: str) -> N
     }
 
 
+def test_every_dashboard_and_every_rule_is_installed() -> None:
+    folder = K8S / "components" / "monitoring"
+    manifests = combination(["hpa", "monitoring"])
+    shown = {
+        file: text
+        for item in manifests.of("ConfigMap")
+        if item["metadata"].get("labels", {}).get("grafana_dashboard") == "1"
+        for file, text in item["data"].items()
+    }
+    assert shown == {p.name: p.read_text("utf-8") for p in (folder / "dashboards").glob("*.json")}
+    (rule,) = manifests.of("PrometheusRule")
+    rules = yaml.safe_load((folder / "rules.yaml").read_text(encoding="utf-8"))
+    assert rule["spec"]["groups"] == rules["groups"]
+
+
 def test_what_is_applied_fits_into_the_annotation_that_remembers_it() -> None:
     for name in RENDERINGS:
         for item in render(name).objects:
