@@ -62,6 +62,12 @@ def test_an_image_runs_its_program_as_nobody_in_particular(image: str) -> None:
     assert last(image, "STOPSIGNAL") == "SIGTERM"
 
 
+def test_orphans_of_jobs_are_buried_by_an_init_process() -> None:
+    assert json.loads(last("worker", "ENTRYPOINT"))[:2] == ["/usr/bin/tini", "--"]
+    installed = [each.rest for each in whole("worker") if each.word == "RUN"]
+    assert any("tini" in words.split() for words in installed)
+
+
 @pytest.mark.parametrize("image", IMAGES)
 def test_an_image_writes_no_bytecode_and_lives_in_tmp(image: str) -> None:
     found = variables(image)

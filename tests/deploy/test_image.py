@@ -10,6 +10,7 @@ from pathlib import Path
 import grimp
 import pytest
 
+from tests.deploy.conftest import Tell
 from tests.support.image_content import staged
 from tests.support.programs import Program, environment
 from tests.support.redis import free_port
@@ -56,10 +57,13 @@ def test_the_modules_that_are_started_as_programs_are_all_known() -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_content_of_an_image_is_within_its_limits(program: str, image_content: Content) -> None:
+def test_the_content_of_an_image_is_within_its_limits(
+    program: str, image_content: Content, validated: Tell
+) -> None:
     content = size_of(image_content(program))
     assert content <= CONTENT_LIMIT
     assert content + BASES[program].size <= IMAGE_LIMIT
+    validated(f"image of {program}: {content / 1e6:.1f} MB on {BASES[program].tag}")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
