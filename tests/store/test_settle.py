@@ -10,6 +10,7 @@ from jobqueue.domain.lease import Counters, Lease
 from jobqueue.domain.outcome import (
     Cancelled,
     Completed,
+    Failed,
     Fate,
     LeaseExpired,
     Outcome,
@@ -85,6 +86,17 @@ async def test_a_running_job_ends_as_its_outcome_says_unless_it_was_cancelled(
         event = await last_event(db, job_id)
         assert (event["attempt"], event["token"]) == (1, job.lease.token)
         await take_away(db, job_id)
+
+
+async def test_a_failure_that_a_cancel_overtakes_costs_no_retry(db: Connection) -> None:
+    await add_queue(db)
+    (job_id,) = await submit(db, max_retries=3)
+    job = await claim_one(db)
+    assert await cancel_job(db, job_id, running=True) is not None
+    assert await settle(db, job, Failed("boom")) == "settled"
+    row = await row_of(db, "finished", job_id)
+    assert row is not None
+    assert (row["reason"], row["retries"]) == ("CANCELLED", 0)
 
 
 @pytest.mark.parametrize("cancel", [False, True], ids=["", "cancelled"])

@@ -270,7 +270,8 @@ BEGIN
         WHERE l.id BETWEEN i.id AND i.id AND l.token = i.token
           AND (p_worker IS NULL OR l.worker_id = p_worker)
         RETURNING l.id, l.token, l.queue_id, l.priority, l.ready_at, l.ttl_expires_at, l.started_at,
-            l.seq, l.attempt, l.worker_id, l.running, i.delay_s, i.retries, i.crashes, i.handbacks,
+            l.seq, l.attempt, l.worker_id, l.running, i.delay_s, i.crashes, i.handbacks,
+            CASE WHEN l.cancel_requested THEN l.retries ELSE i.retries END AS retries,
             i.unhandled, i.detail, clock_timestamp() AS at, l.cancel_requested AS cancelled,
             CASE WHEN l.cancel_requested THEN 'DEAD' ELSE i.fate END AS fate,
             CASE WHEN l.cancel_requested THEN 'CANCELLED' ELSE i.reason
