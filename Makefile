@@ -31,8 +31,8 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
 .PHONY: help setup proto proto-check lint format typecheck contracts check \
-        test test-unit test-integration test-e2e model coverage demo trace-demo metrics-dump \
-        k8s-tools k8s-validate \
+        test test-unit test-integration test-e2e model coverage chaos chaos-long mutants \
+        demo trace-demo metrics-dump k8s-tools k8s-validate \
         monitoring promtool \
         show-scaler show-kafka-outage show-outage bench bench-full bench-tuning clean
 
@@ -126,6 +126,15 @@ coverage: $(READY) ## Run every test and require COVERAGE_GATE percent of each C
 			--include="jobqueue/$$room/*" || failed="$$failed $$room"; \
 	done; \
 	if [ -n "$$failed" ]; then echo "below $(COVERAGE_GATE) %:$$failed" >&2; exit 1; fi
+
+chaos: $(READY) ## Run a whole system through kills, pauses and cuts, and check its history (SEED=)
+	$(BIN)/python -m tests.chaos --jobs 5000 $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+chaos-long: $(READY) ## The same for an hour or more
+	$(BIN)/python -m tests.chaos --jobs 100000 --rounds 20 $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+mutants: $(READY) ## Break the product in each of many places; a test must notice each time
+	$(BIN)/python -m tools.mutants $(ARGS)
 
 demo: $(READY) ## Run the whole product on this machine, to a visible end
 	@$(BIN)/python -m examples.demo $(ARGS)

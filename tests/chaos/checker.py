@@ -170,8 +170,9 @@ def crashes_stop_at_their_limit(tale: Tale, history: History) -> Iterator[str]:
 def is_ended_by_its_holder(tale: Tale, _: History) -> Iterator[str]:
     """I7: start and outcome carry the token of the lease that was valid."""
     for held in tale.leases():
-        for event in filter(None, (held.start, held.end)):
-            if event.token != held.claim.token:
+        by_operator = held.end is not None and held.end.move == ("ASSIGNED", "DEAD_LETTERED")
+        for event in (held.start, None if by_operator else held.end):
+            if event and event.token != held.claim.token:
                 yield (f"{event.to_status} by token {event.token} under that of {held.claim.token}")
         if held.start and held.start.worker != held.claim.worker:
             yield f"started by {held.start.worker}, claimed by {held.claim.worker}"

@@ -1,0 +1,169 @@
+"""Applications and operators who use the system while it suffers."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+from jobqueue.client import AsyncClient, JobSpec
+from jobqueue.errors import (
+    DeadlineExceeded,
+    FailedPrecondition,
+    NotFound,
+    Unavailable,
+)
+from jobqueue.store.pool import Connection
+from tests.chaos.history import Call
+from tests.chaos.system import NARROW_LIMIT, QUEUES
+
+UNANSWERED = (Unavailable, DeadlineExceeded)
+"""What a caller hears who cannot know what became of his call."""
+
+_BATCH = 20
+_SUBMITTERS, _OPERATORS = 4, 4
+_CALL_S = 5.0
+_TYPES = {
+    "short": 70,
+    "child": 6,
+    "flaky": 10,
+    "later": 4,
+    "long": 3,
+    "doomed": 3,
+    "stubborn": 1,
+}
+_PAUSE_S = 0.05
+
+
+@dataclass
+class Load:
+    """What was submitted, and what came of it as far as callers know."""
+
+    addresses: Sequence[str]
+    jobs: int
+    rng: random.Random
+    calls: list[Call] = field(default_factory=list)
+    unanswered: int = 0
+    accepted: int = 0
+    repeats: int = 0
+    operators: int = 0
+    live: int = 0
+    """Jobs that have not ended, when last looked; submitters wait while there are enough."""
+    most_live: int = 300
+    share: float = 0.0
+    """Of all jobs, what may be submitted by now: work is to last as long as the accidents do."""
+    _made: int = 0
+    _keyed: list[tuple[JobSpec, str]] = field(default_factory=list)
+
+    async def prepare(self) -> None:
+        """Make the queues."""
+        async with AsyncClient(self.addresses[0], timeout_s=30.0) as client:
+            for queue in QUEUES:
+                await client.create_queue(queue, base_delay_s=0.2, max_delay_s=1.0)
+            await client.update_queue(QUEUES[1], max_running=NARROW_LIMIT)
+
+    async def submit_all(self) -> None:
+        """Submit as many jobs as were asked for, by several callers at once."""
+        await asyncio.gather(*(self._submitter(i) for i in range(_SUBMITTERS)))
+
+    async def operate(self) -> None:
+        """Cancel and retry jobs now and then, until cancelled."""
+        await asyncio.gather(*(self._operator() for _ in range(_OPERATORS)))
+
+    async def _operator(self) -> None:
+        while True:
+            await asyncio.sleep(self.rng.uniform(0.2, 0.8))
+            known = [call.job for call in self.calls[-500:] if call.job]
+            if known:
+                await self._operate_on(self.rng.choice(known))
+
+    async def _operate_on(self, job: str) -> None:
+        async with self._client() as client:
+            try:
+                if self.rng.random() < 0.7:
+                    await client.cancel(job, running=self.rng.random() < 0.5, timeout_s=_CALL_S)
+                else:
+                    await client.retry(job, timeout_s=_CALL_S)
+            except (*UNANSWERED, FailedPrecondition, NotFound):
+                return
+            self.operators += 1
+
+    async def _submitter(self, i: int) -> None:
+        while self.accepted < self.jobs:
+            if self.live > self.most_live or self.accepted >= self.share * self.jobs:
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            async with self._client(i) as client:
+                await self._turn(client)
+
+    async def _turn(self, client: AsyncClient) -> None:
+        if self._keyed and self.rng.random() < 0.2:
+            await self._repeat(client)
+        elif self.rng.random() < 0.5:
+            await self._submit(client, [self._spec()])
+        else:
+            await self._submit(client, [self._spec() for _ in range(_BATCH)])
+
+    async def _submit(self, client: AsyncClient, specs: Sequence[JobSpec]) -> None:
+        self.live += len(specs)
+        try:
+            if len(specs) == 1:
+                answers: Sequence[object] = [await client.submit(specs[0], timeout_s=_CALL_S)]
+            else:
+                answers = await client.submit_many(specs, timeout_s=_CALL_S)
+        except UNANSWERED:
+            self.unanswered += len(specs)
+            answers = [None] * len(specs)
+        for spec, made in zip(specs, answers, strict=True):
+            job = str(made.job_id) if made is not None else None  # type: ignore[attr-defined]
+            self.accepted += job is not None
+            self.calls.append(Call(spec.payload.decode(), job, spec.idempotency_key))
+            if spec.idempotency_key and job:
+                self._keyed.append((spec, job))
+
+    async def _repeat(self, client: AsyncClient) -> None:
+        """Send an earlier submission again; its job is the answer."""
+        spec, _ = self.rng.choice(self._keyed)
+        try:
+            made = await client.submit(spec, timeout_s=_CALL_S)
+        except UNANSWERED:
+            return
+        self.repeats += 1
+        self.calls.append(Call(spec.payload.decode(), str(made.job_id), spec.idempotency_key))
+
+    def _spec(self) -> JobSpec:
+        self._made += 1
+        (kind,) = self.rng.choices(list(_TYPES), list(_TYPES.values()))
+        name = f"job-{self._made}"
+        spec = JobSpec("work", name.encode(), type=kind, priority=self.rng.randrange(10))
+        if self.rng.random() < 0.1:
+            spec = replace(spec, idempotency_key=name)
+        chance = self.rng.random()
+        if chance < 0.05:
+            return replace(spec, delay_s=self.rng.uniform(0.2, 2.0))
+        if chance < 0.08:
+            return replace(spec, ttl_s=self.rng.uniform(0.2, 3.0))
+        if chance < 0.13:
+            return replace(spec, queue=QUEUES[1], type="short")
+        return spec
+
+    @asynccontextmanager
+    async def _client(self, i: int | None = None) -> AsyncIterator[AsyncClient]:
+        chosen = self.rng.randrange(2) if i is None else (i + self._made) % 2
+        async with AsyncClient(self.addresses[chosen], timeout_s=_CALL_S) as client:
+            yield client
+
+    async def watch(self, db: "Connection") -> None:
+        """Keep ``live`` true, until cancelled; the database may be away for a while."""
+        while True:
+            self.live = await count_live(db)
+            await asyncio.sleep(_PAUSE_S)
+
+
+async def count_live(db: Connection) -> int:
+    """Return how many jobs have not ended."""
+    live: int = await db.fetchval(
+        "SELECT (SELECT count(*) FROM jobqueue.ready) + (SELECT count(*) FROM jobqueue.scheduled)"
+        " + (SELECT count(*) FROM jobqueue.leases)"
+    )
+    return live

@@ -1,0 +1,126 @@
+"""Reads a history from a system: tables, topic, notes, and what callers were told."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+
+from jobqueue.store.pool import Connection
+from jobqueue.v1.job_pb2 import JobStatus
+from tests.chaos.history import Call, Event, History, Published, Row, Rules, Run
+from tests.chaos.system import notes_of
+from tests.support.kafka import Listener
+from tests.support.waiting import eventually
+
+_EVENTS = """
+    SELECT eid, job_id::text AS job, seq, from_status, to_status,
+           extract(epoch FROM at)::float8 AS at, reason, attempt, token, worker_id
+    FROM jobqueue.job_event_log ORDER BY job, seq
+"""
+_ROWS = """
+    SELECT s.job_id::text AS job, s.queue, s.status, s.seq, s.attempt, s.retry_count,
+           s.max_retries, extract(epoch FROM s.created_at)::float8 AS created_at,
+           extract(epoch FROM j.not_before)::float8 AS not_before, j.ttl_s,
+           j.idempotency_key AS key, convert_from(j.payload, 'UTF8') AS ref, f.result
+    FROM jobqueue.job_status s
+    JOIN jobqueue.jobs j ON j.id = s.job
+    LEFT JOIN jobqueue.finished f ON f.id = s.job
+"""
+
+
+async def read_history(
+    db: Connection,
+    rules: Rules,
+    calls: Sequence[Call],
+    notes: Path,
+    published: Sequence[Published] | None,
+) -> History:
+    """Return what is known of every job."""
+    events = [
+        Event(
+            row["eid"],
+            row["job"],
+            row["seq"],
+            row["from_status"],
+            row["to_status"],
+            row["at"],
+            row["reason"],
+            row["attempt"],
+            row["token"],
+            row["worker_id"],
+        )
+        for row in await db.fetch(_EVENTS)
+    ]
+    rows = [
+        Row(
+            row["job"],
+            row["queue"],
+            row["status"],
+            row["seq"],
+            row["attempt"],
+            row["retry_count"],
+            row["max_retries"],
+            row["created_at"],
+            row["not_before"],
+            row["ttl_s"],
+            row["key"],
+            row["ref"],
+            row["result"].decode() if row["result"] is not None else None,
+        )
+        for row in await db.fetch(_ROWS)
+    ]
+    runs, alive = await asyncio.to_thread(read_notes, notes)
+    return History(rules, rows, events, calls, runs, published, alive)
+
+
+def read_notes(folder: Path) -> tuple[list[Run], list[str]]:
+    """Return every attempt that was begun, and the nonces of those whose process lives."""
+    begun: dict[str, tuple[str, int, int, float]] = {}
+    seen: dict[str, float] = {}
+    returned: set[str] = set()
+    for words in notes_of(folder):
+        match words:
+            case ["begun", job, attempt, nonce, pid, at]:
+                begun[nonce] = (job, int(attempt), int(pid), float(at))
+            case ["alive" | "returned" as what, nonce, at]:
+                seen[nonce] = max(seen.get(nonce, 0.0), float(at))
+                if what == "returned":
+                    returned.add(nonce)
+    runs = [
+        Run(job, attempt, nonce, at, max(at, seen.get(nonce, 0.0)), nonce in returned)
+        for nonce, (job, attempt, _, at) in begun.items()
+    ]
+    alive = [n for n, (*_, pid, _) in begun.items() if n not in returned and _writes(pid, n, seen)]
+    return runs, alive
+
+
+def _writes(pid: int, nonce: str, seen: dict[str, float]) -> bool:
+    """Tell whether the process of an attempt that did not return still runs and wrote of it last.
+
+    A worker's own process runs many attempts: there, being alive says nothing.
+    """
+    if not psutil.pid_exists(pid):
+        return False
+    words = " ".join(psutil.Process(pid).cmdline())
+    return "jq-worker" not in words and nonce in seen
+
+
+async def read_kafka(listener: Listener, db: Connection, *, within_s: float) -> list[Published]:
+    """Wait until the topic has as many events as the record; return all, in their order."""
+    recorded: int = await db.fetchval("SELECT count(*) FROM jobqueue.job_events")
+
+    async def arrived() -> bool:
+        heard = await asyncio.to_thread(listener.listen)
+        return recorded <= len({each.event.event_id for each in heard})
+
+    await eventually(arrived, within_s=within_s, what=f"{recorded} events in Kafka")
+    return [
+        Published(
+            each.event.event_id,
+            each.event.job_id,
+            each.event.sequence,
+            JobStatus.Name(each.event.to_status).removeprefix("JOB_STATUS_"),
+        )
+        for each in listener.heard
+    ]

@@ -1,0 +1,169 @@
+"""One run: a system, a load, accidents, quiet, and the verdict."""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import asyncpg
+
+from jobqueue.store.faults import DRIVER_ERRORS
+from tests.chaos.accidents import Accidents, Journal, plan
+from tests.chaos.checker import Violation, check
+from tests.chaos.history import History, Rules
+from tests.chaos.load import Load, count_live
+from tests.chaos.reading import read_history, read_kafka
+from tests.chaos.system import LEASE_S, NARROW_LIMIT, QUEUES, SETTINGS, TOPIC, System
+from tests.support.kafka import Listener
+from tests.support.waiting import eventually
+
+KINDS = {
+    "kills": ("kill", "kill_keeper", "seam"),
+    "pauses": ("pause",),
+    "cuts of the database": ("cut", "restart", "no_connections", "read_only"),
+}
+LEAST = {"kills": 50, "pauses": 20, "cuts of the database": 10}
+"""What must land in one round; an accident that nobody had is none."""
+
+_LANES = 3
+_QUIET_S = 120.0
+
+
+@dataclass
+class Outcome:
+    """What came of a run."""
+
+    seconds: float
+    history: History
+    violations: list[Violation]
+    journal: Journal
+    load: Load
+    ends: Counter[str] = field(default_factory=Counter)
+    rounds: float = 1.0
+
+    @property
+    def short(self) -> dict[str, int]:
+        """What a whole round must bring and this one did not, by kind."""
+        landed = {kind: self.journal.count(*names) for kind, names in KINDS.items()}
+        return {kind: n for kind, n in landed.items() if n < LEAST[kind] * self.rounds}
+
+    @property
+    def passed(self) -> bool:
+        """Whether every invariant holds, and enough was done to the system to say so."""
+        return not self.violations and not self.short
+
+
+class Run:
+    """Puts the parts together."""
+
+    def __init__(self, folder: Path, rng: random.Random, jobs: int, rounds: float) -> None:
+        self._folder = folder
+        self._rng = rng
+        self._jobs = jobs
+        self._rounds = rounds
+        self._journal = Journal()
+
+    async def go(self) -> Outcome:
+        """Run to the end, and look."""
+        begun = time.monotonic()
+        system = await asyncio.to_thread(System, self._folder)
+        try:
+            await system.settle_down()
+            load = Load(system.addresses, self._jobs, random.Random(self._rng.random()))
+            await load.prepare()
+            async with _beside(self._watch(system, load), load.operate()):
+                await self._suffer(system, load)
+            await self._quiet(system)
+            history = await self._read(system, load)
+        finally:
+            await asyncio.to_thread(system.close)
+        ends = Counter(
+            f"{slot.name} {code}" for slot in system.slots.values() for code in slot.ends.elements()
+        )
+        return Outcome(
+            time.monotonic() - begun,
+            history,
+            check(history),
+            self._journal,
+            load,
+            ends,
+            self._rounds,
+        )
+
+    async def _suffer(self, system: System, load: Load) -> None:
+        """Let accidents happen for as long as there is work, and all of them."""
+        accidents = Accidents(system, random.Random(self._rng.random()), self._journal)
+        names = plan(self._rng, self._rounds)
+        total = len(names)
+        submitting = asyncio.create_task(load.submit_all())
+
+        async def lane() -> None:
+            while names:
+                name = names.pop()
+                load.share = 1 - len(names) / total
+                await accidents.strike(name)
+
+        await asyncio.gather(submitting, *(lane() for _ in range(_LANES)))
+
+    async def _watch(self, system: System, load: Load) -> None:
+        while True:
+            with contextlib.suppress(*DRIVER_ERRORS):
+                async with _looking(system) as db:
+                    await load.watch(db)
+            await asyncio.sleep(0.2)
+
+    async def _quiet(self, system: System) -> None:
+        """Wait until every job has ended."""
+
+        async def over() -> bool:
+            with contextlib.suppress(*DRIVER_ERRORS):
+                async with _looking(system) as db:
+                    return await count_live(db) == 0
+            return False
+
+        await eventually(over, within_s=_QUIET_S, what="the end of all jobs")
+
+    async def _read(self, system: System, load: Load) -> History:
+        rules = Rules(
+            LEASE_S,
+            max_running={QUEUES[1]: NARROW_LIMIT},
+            kill_grace_s=float(SETTINGS["worker_kill_grace_s"]),
+        )
+        listener = Listener(system.broker, TOPIC)
+        try:
+            async with _looking(system) as db:
+                published = await read_kafka(listener, db, within_s=60.0)
+                return await read_history(db, rules, load.calls, system.notes, published)
+        finally:
+            listener.close()
+
+
+@asynccontextmanager
+async def _looking(system: System) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(
+        system.postgres.dsn, timeout=10.0, server_settings={"application_name": "chaos"}
+    )
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@asynccontextmanager
+async def _beside(*works: object) -> AsyncIterator[None]:
+    """Run these until the block ends; one that fails fails the block."""
+    tasks = [asyncio.ensure_future(work) for work in works]  # type: ignore[call-overload]
+    try:
+        yield
+        for task in tasks:
+            if task.done():
+                task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,231 @@
+"""Everything a jobqueue needs, as real processes on this machine, each of which may fall.
+
+Programs are started again when they end, as an orchestrator would; servers keep their ports.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import psutil
+
+from jobqueue.embedded.facts import read_facts
+from jobqueue.embedded.server import EmbeddedPostgres
+from tests.chaos.network import Link, to_port, to_socket
+from tests.chaos.work import NOTES
+from tests.support.kafka import Broker, running_broker
+from tests.support.kafka_way import Way
+from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram, WorkerProgram
+from tests.support.redis import RedisServer, free_port
+
+LEASE_S = 2.0
+QUEUES = ("work", "narrow")
+NARROW_LIMIT = 3
+TOPIC = "chaos.events"
+
+SETTINGS = {
+    "lease_duration_s": LEASE_S,
+    "lease_renew_interval_s": 0.6,
+    "worker_heartbeat_interval_s": 0.5,
+    "worker_kill_grace_s": 0.5,
+    "worker_shutdown_grace_period_s": 3,
+    "worker_stall_limit_s": 20,
+    "reaper_interval_ms": 200,
+    "scheduler_interval_ms": 200,
+    "scheduler_assignment_timeout_s": 5,
+    "redis_lock_ttl_ms": 2000,
+    "server_shutdown_grace_period_s": 5,
+}
+_POSTGRES = {
+    # Processes are killed here, not machines: what was written stays without fsync.
+    "fsync": "off",
+    "max_connections": "80",
+}
+_WATCH_S = 0.05
+
+
+@dataclass
+class Slot:
+    """A place for a program, and the program that is there now."""
+
+    name: str
+    start: Callable[[], Program]
+    program: Program
+    armed: Program | None = None
+    """The last one that was started with an accident of its own."""
+    ends: Counter[int] = field(default_factory=Counter)
+    """How often its programs ended, by exit code."""
+
+    @property
+    def pid(self) -> int:
+        """Of the program that is there now."""
+        return self.program.process.pid
+
+
+class System:
+    """Two servers, workers on the database and behind the servers, and all they need."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.notes = _made(folder / "notes")
+        self._logs = _made(folder / "logs")
+        self._named: Counter[str] = Counter()
+        self._arms: dict[str, str] = {}
+        self._closing = contextlib.ExitStack()
+        self._stopping = threading.Event()
+        os.environ[NOTES] = str(self.notes)
+        self.postgres = EmbeddedPostgres(folder / "pg", settings=_POSTGRES)
+        self._closing.enter_context(self.postgres)
+        self.redis = RedisServer(_made(folder / "redis"))
+        self._closing.callback(self.redis.kill)
+        self.broker: Broker = self._closing.enter_context(running_broker())
+        self.kafka = Way(self.broker)
+        self._closing.callback(self.kafka.close)
+        self.kafka.open()
+        self.broker.create_topic(TOPIC)
+        self.slots = self._fill()
+        self._watch = threading.Thread(target=self._restart_what_ends, daemon=True)
+        self._watch.start()
+
+    def _fill(self) -> dict[str, Slot]:
+        """Start the programs: servers first, they make the schema."""
+        facts = read_facts(self.postgres.data_dir)
+        assert facts is not None
+        socket = to_socket(str(facts.socket_path))
+        self.links = {
+            "server-0": self._link(Link(socket)),
+            "worker-0": self._link(Link(socket)),
+            "worker-1": self._link(Link(socket)),
+        }
+        ports = [free_port(), free_port()]
+        self.addresses = [f"127.0.0.1:{port}" for port in ports]
+        for i, port in enumerate(ports):
+            self.links[f"grpc-{i}"] = self._link(Link(to_port(port)))
+        servers = [_slot(f"server-{i}", partial(self._server, i, p)) for i, p in enumerate(ports)]
+        for slot in servers:
+            slot.program.ready()
+        workers = [_slot(f"worker-{i}", partial(self._worker, i)) for i in range(3)]
+        remotes = [_slot(f"remote-{i}", partial(self._remote, i)) for i in range(2)]
+        return {slot.name: slot for slot in (*servers, *workers, *remotes)}
+
+    def _link(self, link: Link) -> Link:
+        self._closing.callback(link.close)
+        return link
+
+    def dsn(self, through: str) -> str:
+        """Return the database's DSN, through a link when there is one of that name."""
+        link = self.links.get(through)
+        if link is None:
+            return self.postgres.dsn
+        return f"postgresql://postgres@{link.address}/jobqueue"
+
+    def _server(self, i: int, port: int) -> Program:
+        return ServerProgram(
+            self.dsn(f"server-{i}"),
+            self._logs,
+            "--grpc-port",
+            str(port),
+            redis_addr=self.redis.addr,
+            kafka_brokers=self.broker.address,
+            kafka_topic=TOPIC,
+            **self._armed(f"server-{i}"),
+            **SETTINGS,
+        )
+
+    def _worker(self, i: int) -> Program:
+        flags = (*_FLAGS, "--worker-id", self._next_name(f"worker-{i}"))
+        dsn = self.dsn(f"worker-{i}")
+        return WorkerProgram(dsn, self._logs, *flags, **self._armed(f"worker-{i}"), **SETTINGS)
+
+    def _remote(self, i: int) -> Program:
+        order = [self.links[f"grpc-{(i + n) % 2}"].address for n in range(2)]
+        address = f"ipv4:{','.join(order)}"
+        flags = (*_FLAGS, "--prefetch", "4", "--worker-id", self._next_name(f"remote-{i}"))
+        return RemoteWorkerProgram(address, self._logs, *flags, **SETTINGS)
+
+    def arm(self, slot: str, seam: str) -> None:
+        """Let the next program of a slot meet this accident, and the ones after it none."""
+        self.slots[slot].armed = None
+        self._arms[slot] = seam
+
+    def _armed(self, slot: str) -> dict[str, str]:
+        seam = self._arms.pop(slot, None)
+        return {"seams": seam} if seam else {}
+
+    def _next_name(self, slot: str) -> str:
+        """Name the next worker of a slot; no two ever have one name."""
+        self._named[slot] += 1
+        return f"{slot}.{self._named[slot]}"
+
+    def worker_name(self, slot: str) -> str:
+        """Return the name of the worker that is there now."""
+        return f"{slot}.{self._named[slot]}"
+
+    def _restart_what_ends(self) -> None:
+        while not self._stopping.wait(_WATCH_S):
+            for slot in list(self.slots.values()):
+                code = slot.program.process.poll()
+                if code is not None:
+                    slot.ends[code] += 1
+                    armed = slot.name in self._arms
+                    slot.program = slot.start()
+                    slot.armed = slot.program if armed else slot.armed
+
+    def children(self, slot: str, module: str) -> list[psutil.Process]:
+        """Return the processes of a program that run a module."""
+        try:
+            family = psutil.Process(self.slots[slot].pid).children(recursive=True)
+            return [each for each in family if module in " ".join(each.cmdline())]
+        except psutil.Error:
+            return []
+
+    def restart_postgres(self, number: signal.Signals) -> float:
+        """Stop PostgreSQL (SIGINT: fast, SIGQUIT: immediate) and start it; return seconds."""
+        begun = time.monotonic()
+        os.kill(self.postgres.pid, number)
+        while not self.postgres.revive():
+            time.sleep(_WATCH_S)
+        return time.monotonic() - begun
+
+    async def settle_down(self) -> None:
+        """Let everything be started and serve; nothing is done to it any more."""
+        for slot in self.slots.values():
+            await asyncio.to_thread(slot.program.ready)
+
+    def close(self) -> None:
+        """End everything."""
+        self._stopping.set()
+        self._watch.join()
+        for slot in self.slots.values():
+            slot.program.kill()
+        self._closing.close()
+
+
+_FLAGS = (
+    *("--handlers", "tests.chaos.work", "--queues", ",".join(QUEUES)),
+    *("--concurrency", "8", "--log-level", "info"),
+)
+
+
+def _slot(name: str, start: Callable[[], Program]) -> Slot:
+    return Slot(name, start, start())
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    return folder
+
+
+def notes_of(folder: Path) -> Iterator[list[str]]:
+    """Yield the words of every note."""
+    for path in folder.glob("*.notes"):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            yield line.split()
