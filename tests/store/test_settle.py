@@ -221,6 +221,14 @@ async def test_a_wrong_token_or_worker_settles_nothing(db: Connection) -> None:
     assert await status(db, job_id) == "RUNNING"
 
 
+async def test_a_job_that_was_never_started_is_not_completed(db: Connection) -> None:
+    await add_queue(db)
+    (job_id,) = await submit(db)
+    job = await claim_one(db, running=False)
+    assert await settle(db, job, Completed(b"early")) == "lost"
+    assert await status(db, job_id) == "ASSIGNED"
+
+
 async def test_of_two_outcomes_in_one_batch_the_first_counts(db: Connection) -> None:
     await add_queue(db)
     await submit(db, 2)
