@@ -1,5 +1,6 @@
 """Ends of leases: every outcome, running and assigned, with and without a cancel request."""
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -209,13 +210,13 @@ async def test_a_late_worker_cannot_settle_a_reclaimed_job(db: Connection, taken
     assert await path(db, job_id) == before
 
 
-async def test_a_wrong_token_or_worker_settles_nothing(db: Connection) -> None:
+@pytest.mark.parametrize("outcome", [Completed(), FAILURE], ids=["completed", "failed"])
+async def test_a_wrong_token_or_worker_settles_nothing(db: Connection, outcome: Outcome) -> None:
     await add_queue(db)
     (job_id,) = await submit(db)
     job = await claim_one(db)
-    assert await settle(db, job, worker=WORKER + 1) == "lost"
-    stale = settlement(job, Completed())
-    wrong = Settlement(Lease(job.lease.job, job.lease.token - 1), stale.fate, stale.reason)
+    assert await settle(db, job, outcome, worker=WORKER + 1) == "lost"
+    wrong = replace(settlement(job, outcome), lease=Lease(job.lease.job, job.lease.token - 1))
     (answer,) = await settle_leases(db, worker=WORKER, settlements=[wrong])
     assert answer.state == "lost"
     assert await status(db, job_id) == "RUNNING"

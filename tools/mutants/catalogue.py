@@ -96,7 +96,7 @@ MUTANTS = (
         "leases are taken back before their time",
         f"{_SQL}/lock_expired_leases.sql",
         "WHERE l.expires_at < now() AND",
-        "WHERE l.expires_at < now() + interval '20 s' AND",
+        "WHERE l.expires_at < now() + interval '1 hour' AND",
         _REAPS,
     ),
     Mutant(
@@ -215,13 +215,6 @@ MUTANTS = (
         _DUE,
     ),
     # Submissions.
-    Mutant(
-        "a key answers for other content",
-        _SUBMIT,
-        "CASE WHEN k.content_hash = i.hash THEN k.job_id ELSE i.job_id END",
-        "coalesce(k.job_id, i.job_id)",
-        _SUBMITS,
-    ),
     Mutant(
         "other content under a known key is taken for the same",
         _SUBMIT,
