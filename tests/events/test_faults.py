@@ -22,6 +22,7 @@ from jobqueue.store.events import (
     count_backlog,
     list_parked,
     move_cursor,
+    open_window,
     resend_parked,
     take_cursor,
 )
@@ -136,10 +137,16 @@ async def test_a_lost_lease_moves_nothing(pool: Pool, way: Way, topic: str) -> N
     assert old is not None
     assert await take_cursor(pool, CURSOR, "new", 60.0) is None
     await pool.execute(EXPIRE)
-    assert await take_cursor(pool, CURSOR, "new", 60.0) is not None
+    new = await take_cursor(pool, CURSOR, "new", 60.0)
+    assert new is not None
+    await add_queue(pool)
+    await run_jobs(pool, 5)
+    window = await open_window(pool, new)
+    assert window is not None
     before = await pool.fetch("SELECT * FROM jobqueue.event_cursors WHERE name = 'kafka'")
-    assert not await move_cursor(pool, old, 1_000)
+    assert not await move_cursor(pool, old, window.last)
     assert before == await pool.fetch("SELECT * FROM jobqueue.event_cursors WHERE name = 'kafka'")
+    assert await move_cursor(pool, new, window.last)
 
 
 async def test_a_cursor_of_another_cluster_begins_anew_by_event_id(
