@@ -99,6 +99,17 @@ def test_every_name_on_the_walk_through_the_code_is_defined_in_its_file() -> Non
     assert [step for step in steps if not _defines(ROOT / step[0], step[1])] == []
 
 
+def test_every_test_that_a_document_names_exists() -> None:
+    named = [
+        name.split("::")
+        for document in DOCUMENTS
+        for name in _quoted(document.read_text(encoding="utf-8"))
+        if name.startswith("tests/") and "::" in name
+    ]
+    assert named
+    assert [(path, name) for path, name in named if not _defines(ROOT / path, name)] == []
+
+
 def test_the_walk_leaves_out_no_sql_statement_that_moves_a_job_between_worker_and_queue() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     for moved in ("claim_jobs", "complete_leases", "settle_leases"):
