@@ -25,6 +25,8 @@ DOCUMENTS = sorted(
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
+_ANCHOR = re.compile(r"\]\(([^)#\s]*)#([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _SUFFIXES = (".py", ".sql", ".md", ".proto", ".toml", ".ini")
 _PATH = re.compile(r"\.?[\w./*-]+")
 
@@ -43,6 +45,13 @@ def _rows(text: str, heads: str) -> Iterator[list[str]]:
                 if not row.startswith("|"):
                     break
                 yield [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def _headings(document: Path) -> set[str]:
+    """Return the names by which links find its headings."""
+    found = _HEADING.findall(_FENCE.sub("", document.read_text(encoding="utf-8")))
+    texts = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in found]
+    return {re.sub(r"[^\w\- ]", "", text).replace(" ", "-") for text in texts}
 
 
 def _is_path(name: str) -> bool:
@@ -85,6 +94,17 @@ def test_every_link_inside_the_project_leads_somewhere(document: Path) -> None:
     links = _LINK.findall(_FENCE.sub("", document.read_text(encoding="utf-8")))
     inside = [link for link in links if "://" not in link]
     assert [link for link in inside if not (document.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_link_to_a_heading_finds_it(document: Path) -> None:
+    links = _ANCHOR.findall(_FENCE.sub("", document.read_text(encoding="utf-8")))
+    inside = [(document.parent / path if path else document, name) for path, name in links]
+    assert [
+        (path.name, name)
+        for path, name in inside
+        if path.suffix == ".md" and path.is_file() and name not in _headings(path)
+    ] == []
 
 
 def test_every_name_on_the_walk_through_the_code_is_defined_in_its_file() -> None:
