@@ -32,7 +32,7 @@ PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 .DEFAULT_GOAL := help
 .PHONY: help setup proto proto-check lint format typecheck contracts check \
         test test-unit test-integration test-e2e model coverage chaos chaos-long mutants \
-        demo trace-demo metrics-dump k8s-tools k8s-validate \
+        demo trace-demo metrics-dump k8s-tools k8s-validate chart-values \
         monitoring promtool \
         show-scaler show-kafka-outage show-outage bench bench-full bench-tuning clean
 
@@ -102,6 +102,9 @@ test-integration: $(READY) ## Run the tests on real services: statements, races,
 test-e2e: $(READY) ## Run the tests that use the product as an operator does
 	$(PYTEST) tests/e2e $(ARGS)
 
+chart-values: $(READY) ## Write the table of values in the chart's README
+	@$(BIN)/python -m tools.chart_values
+
 k8s-tools: $(NODE_READY) ## Install the validators of custom resources (npm)
 
 $(NODE_READY): $(SCHEMAS)/package-lock.json
@@ -109,7 +112,8 @@ $(NODE_READY): $(SCHEMAS)/package-lock.json
 	@touch $@
 
 k8s-validate: $(NODE_READY) promtool ## Render and validate all that installs jobqueue; needs kubectl, node
-	JQ_REQUIRE_KUBECTL=1 JQ_REQUIRE_NODE=1 JQ_REQUIRE_PROMTOOL=1 $(PYTEST) tests/deploy $(ARGS)
+	JQ_REQUIRE_KUBECTL=1 JQ_REQUIRE_NODE=1 JQ_REQUIRE_PROMTOOL=1 JQ_REQUIRE_HELM=1 \
+		$(PYTEST) tests/deploy $(ARGS)
 
 model: seed := $(SEED)
 model: $(READY) ## Run the store against its model: EXAMPLES drawn lives of STEPS steps, from SEED

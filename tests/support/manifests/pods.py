@@ -93,7 +93,8 @@ def tokens(manifests: Manifests) -> Iterator[str]:
         for subject in binding["subjects"]
         if subject["kind"] == "ServiceAccount"
     }
+    workers = manifests.component("worker")
     for workload in manifests.workloads():
-        wants = workload.pod.get("serviceAccountName") in bound and workload.name == "jq-worker"
+        wants = workload.pod.get("serviceAccountName") in bound and workload in workers
         if wants != (workload.pod.get("automountServiceAccountToken") is not False):
             yield f"{workload}: {'lacks its' if wants else 'mounts a'} token of the API server"
