@@ -32,11 +32,23 @@ def fetch() -> None:
     # Beside their place, so that they come there whole and at once, whoever else does the same.
     with TemporaryDirectory(prefix="fetching-", dir=cache()) as name:
         folder = Path(name)
-        _run(folder, "apt-get", "download", "-qq", "prometheus")
+        _download(folder)
         (package,) = folder.glob("*.deb")
         _run(folder, "dpkg-deb", "-x", package.name, "content")
         for program in PROGRAMS:
             (folder / "content" / "usr" / "bin" / program).replace(cache() / program)
+
+
+def _download(folder: Path) -> None:
+    """Put the package into the folder. Where apt knows of none, its lists are read anew."""
+    download = ("apt-get", "download", "-qq", "prometheus")
+    try:
+        _run(folder, *download)
+    except RuntimeError:
+        if os.geteuid() != 0:
+            raise
+        _run(folder, "apt-get", "update", "-qq")
+        _run(folder, *download)
 
 
 def _run(folder: Path, *command: str) -> None:
@@ -55,7 +67,7 @@ def main() -> int:
         if not all(map(find, PROGRAMS)):
             fetch()
     except RuntimeError as error:
-        print(f"{error}\n(as root, `apt-get update` may help)", file=sys.stderr)
+        print(f"{error}\n(`sudo apt-get update` may help)", file=sys.stderr)
         return 1
     for name in PROGRAMS:
         print(find(name))
