@@ -230,7 +230,7 @@ def is_over_when_it_was_told_so(tale: Tale, history: History) -> Iterator[str]:
         return  # attempts are counted anew: which run is which cannot be told
     for run in tale.runs:
         end = ends.get(run.attempt)
-        if end is None or end.reason not in REPORTED:
+        if end is None or end.reason not in REPORTED or _was_taken_over(tale, end):
             continue
         if run.last_seen_at > end.at + SLACK_S:
             late = run.last_seen_at - end.at
@@ -392,6 +392,11 @@ def _first_start_after_ttl(tale: Tale) -> float | None:
         return None
     late = start.at - (max(row.created_at, row.not_before or 0.0) + row.ttl_s)
     return late if late > 0 else None
+
+
+def _was_taken_over(tale: Tale, end: Event) -> bool:
+    """Tell whether a cancelled job lost its lease: the reaper ends it then, under that reason."""
+    return end.reason == "CANCELLED" and tale.row is not None and not tale.row.by_holder
 
 
 def _came_to_its_end(runs: Sequence[Run], held: Held) -> bool:

@@ -50,6 +50,8 @@ class Row:
     key: str | None = None
     ref: str = ""
     result: str | None = None
+    by_holder: bool = True
+    """Whether its end was written for the one who held the lease, not for the reaper."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,8 @@ _ROWS = """
     SELECT s.job_id::text AS job, s.queue, s.status, s.seq, s.attempt, s.retry_count,
            s.max_retries, extract(epoch FROM s.created_at)::float8 AS created_at,
            extract(epoch FROM j.not_before)::float8 AS not_before, j.ttl_s,
-           j.idempotency_key AS key, convert_from(j.payload, 'UTF8') AS ref, f.result
+           j.idempotency_key AS key, convert_from(j.payload, 'UTF8') AS ref, f.result,
+           f.token IS NOT NULL AS by_holder
     FROM jobqueue.job_status s
     JOIN jobqueue.jobs j ON j.id = s.job
     LEFT JOIN jobqueue.finished f ON f.id = s.job
@@ -67,6 +68,7 @@ async def read_history(
             row["key"],
             row["ref"],
             row["result"].decode() if row["result"] is not None else None,
+            row["by_holder"],
         )
         for row in await db.fetch(_ROWS)
     ]

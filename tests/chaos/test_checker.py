@@ -257,6 +257,16 @@ def test_a_good_history_passes() -> None:
     assert check(good()) == []
 
 
+def test_a_cancelled_job_whose_lease_was_lost_may_run_on() -> None:
+    outlived = both(
+        event("spent", 4, reason="CANCELLED"),
+        event("spent", 5, reason="CANCELLED"),
+        run("spent", 1, last_seen_at=9.0),
+    )
+    assert {v.invariant for v in check(outlived(good()))} == {"I15"}
+    assert check(row("spent", by_holder=False)(outlived(good()))) == []
+
+
 @pytest.mark.parametrize(("invariant", "spoil"), PLANTED.values(), ids=list(PLANTED))
 def test_what_is_wrong_is_found(invariant: str, spoil: Spoil) -> None:
     assert invariant in {violation.invariant for violation in check(spoil(good()))}
