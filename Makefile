@@ -121,6 +121,10 @@ model: $(READY) ## Run the store against its model: EXAMPLES drawn lives of STEP
 	JQ_MODEL_EXAMPLES=$(EXAMPLES) JQ_MODEL_STEPS=$(STEPS) $(BIN)/pytest tests/model --timeout=0 \
 		--hypothesis-seed=$(seed) $(ARGS)
 
+.PHONY: model-mutants
+model-mutants: $(READY) ## Plant faults in the store, each of which the model must find
+	JQ_MODEL_MUTANTS=1 $(PYTEST) tests/model/test_mutants.py $(ARGS)
+
 coverage: $(READY) ## Run every test and require COVERAGE_GATE percent of each COVERAGE_ROOMS
 	$(PYTEST) --cov --cov-report= $(ARGS)
 	@# All that is whole is in .coverage by now; programs that tests killed leave halves.

@@ -59,7 +59,7 @@ queue_orders = st.permutations(QUEUES).flatmap(
     lambda names: st.sampled_from([3, 3, 2, 1]).map(lambda n: tuple(names[:n]))
 )
 workers = st.sampled_from(sorted(TYPES))
-passing = st.sampled_from([1.0, 5.0, 10.0, 10.0, 31.0, 31.0, 62.0, 300.0, 90_000.0])
+passing = st.sampled_from([1.0, 5.0, 5.0, 10.0, 10.0, 10.0, 31.0, 62.0, 300.0, 90_000.0])
 endings = st.builds(
     Ending,
     st.sampled_from(

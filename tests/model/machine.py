@@ -12,24 +12,23 @@ from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.outcome import Charge, decide
 from jobqueue.lease.claimer import Claimer
 from jobqueue.lease.probes import ProbePlan
-from jobqueue.lease.takeover import Kind, Takeover, expired, unstarted
 from jobqueue.store import jobs as job_store
 from jobqueue.store import leases as lease_store
 from jobqueue.store import queues as queue_store
-from jobqueue.store import upkeep
 from jobqueue.store.faults import DRIVER_ERRORS, rejected_item
 from tests.model import compare, draws
 from tests.model.compare import agree
 from tests.model.database import LONGEST_S, Database
 from tests.model.draws import Ending, picks
 from tests.model.facts import Item, Job, Policy, Queue
-from tests.model.model import ASSIGNED, CRASH_LIMIT, HORIZON_S, PENDING, REFUSED, Model
+from tests.model.model import ASSIGNED, HORIZON_S, PENDING, REFUSED, Model
+from tests.model.server import Server
 from tests.support.store import Stored, store_items
 
 T = TypeVar("T")
 
-LEASE_S, UNSTARTED_S, RETENTION_S = 30.5, 60.5, 86_400.5
-"""No sums of the times that pass: nothing says what holds at the very end of a lease."""
+LEASE_S = 30.5
+"""No sum of the times that pass: nothing says what holds at the very end of a lease."""
 
 WINDOW_S = 30 * 86_400.0
 
@@ -49,6 +48,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.database = database
         self.db = database.db
         self.model = Model()
+        self.server = Server(database, self.model)
         self.tickets: list[Ticket] = []
         self.tokens: set[int] = set()
         self.sent: list[tuple[UUID, Item]] = []
@@ -61,13 +61,14 @@ class QueueMachine(RuleBasedStateMachine):
 
     @initialize(
         policies=st.tuples(*[draws.policies] * len(draws.QUEUES)),
-        items=st.lists(draws.submissions(), min_size=2, max_size=6),
+        items=st.lists(draws.submissions(), min_size=3, max_size=8),
     )
     def begin(self, policies: Sequence[Policy], items: list[Item]) -> None:
         """Make the queues, and a few jobs."""
         for name, policy in zip(draws.QUEUES, policies, strict=True):
             self._create_queue(name, policy)
         self.submit(items, atomic=False)
+        self._claim("able", draws.QUEUES, 3, start=True)
 
     # What applications do.
 
@@ -76,10 +77,10 @@ class QueueMachine(RuleBasedStateMachine):
         """Submit a batch."""
         self._submit([(uuid4(), self._dated(item)) for item in items], atomic=atomic)
 
-    @rule(item=draws.submissions(), n=st.integers(1, 6))
+    @rule(item=draws.submissions(), n=st.integers(2, 6))
     def submit_alike(self, item: Item, n: int) -> None:
-        """Submit equal jobs, one of which may already have the key."""
-        self._submit([(uuid4(), self._dated(item)) for _ in range(n)], atomic=False)
+        """Submit equal jobs at once, maybe with one key."""
+        self.submit([item] * n, atomic=False)
 
     @precondition(lambda self: self.sent)
     @rule(picked=st.lists(picks, min_size=1, max_size=3), atomic=st.booleans())
@@ -114,9 +115,22 @@ class QueueMachine(RuleBasedStateMachine):
 
     # What workers do.
 
-    @precondition(lambda self: any(job.status == PENDING for job in self.model.jobs.values()))
-    @rule(worker=draws.workers, names=draws.queue_orders, n=st.integers(1, 5), start=st.booleans())
-    def claim(self, worker: str, names: tuple[str, ...], n: int, start: bool) -> None:  # noqa: FBT001 - as above
+    @precondition(lambda self: self._pending())
+    @rule(worker=draws.workers, names=draws.queue_orders, n=st.integers(1, 5))
+    def claim(self, worker: str, names: tuple[str, ...], n: int) -> None:
+        """Claim jobs and start them."""
+        self._claim(worker, names, n, start=True)
+
+    @precondition(lambda self: self._pending())
+    @rule(worker=draws.workers, names=draws.queue_orders, n=st.integers(1, 5))
+    def prefetch(self, worker: str, names: tuple[str, ...], n: int) -> None:
+        """Claim jobs to start them later."""
+        self._claim(worker, names, n, start=False)
+
+    def _pending(self) -> bool:
+        return any(job.status == PENDING for job in self.model.jobs.values())
+
+    def _claim(self, worker: str, names: tuple[str, ...], n: int, *, start: bool) -> None:
         """Claim, as a worker that begins: one that knows no frontier and leaves nothing out."""
         number = self.database.workers[worker]
         claimer = Claimer(names, ProbePlan(draws.TYPES[worker]), LEASE_S)
@@ -142,9 +156,9 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.line(draws.QUEUES))
     @rule(worker=draws.workers, endings=st.lists(draws.endings, min_size=1, max_size=4))
     def work(self, worker: str, endings: list[Ending]) -> None:
-        """Claim, run and end, each job in its own way."""
+        """Claim, run and end, each job in its own way; the last goes on."""
         before = len(self.tickets)
-        self.claim(worker, draws.QUEUES, len(endings), start=True)
+        self._claim(worker, draws.QUEUES, len(endings) + 1, start=True)
         for ticket, ending in zip(self.tickets[before:], endings, strict=False):
             self._settle([ticket], [ending])
 
@@ -152,9 +166,9 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(start=st.booleans())
     def die(self, start: bool) -> None:  # noqa: FBT001 - as above
         """Claim, and never be heard of again."""
-        self.claim("able", draws.QUEUES, 4, start=start)
+        self._claim("able", draws.QUEUES, 4, start=start)
         self.pass_time(31.0)
-        self._reap()
+        self.server.perform("reap")
 
     @precondition(lambda self: self.tickets)
     @rule(picked=st.lists(picks, min_size=1, max_size=3))
@@ -198,6 +212,12 @@ class QueueMachine(RuleBasedStateMachine):
         """End an attempt that is held."""
         self._settle([_pick(self._held(), pick)], [ending])
 
+    @precondition(lambda self: self._rivals())
+    @rule(pick=picks, ending=draws.endings)
+    def settle_late(self, pick: int, ending: Ending) -> None:
+        """End an attempt that was lost, while its worker has the same job under a new lease."""
+        self._settle([_pick(self._rivals(), pick)], [ending])
+
     @precondition(lambda self: self.tickets)
     @rule(picked=st.lists(st.tuples(picks, draws.endings), min_size=1, max_size=3))
     def settle_any(self, picked: list[tuple[int, Ending]]) -> None:
@@ -236,6 +256,11 @@ class QueueMachine(RuleBasedStateMachine):
 
     def _held(self) -> list[Ticket]:
         return [t for t in self.tickets if self._holds(t)]
+
+    def _rivals(self) -> list[Ticket]:
+        held = {(t.worker, t.job.job_id) for t in self._held()}
+        stale = [t for t in self.tickets if not self._holds(t)]
+        return [t for t in stale if (t.worker, t.job.job_id) in held]
 
     def _holds(self, ticket: Ticket) -> bool:
         job = self.model.jobs.get(ticket.job.job_id)
@@ -309,7 +334,7 @@ class QueueMachine(RuleBasedStateMachine):
     def serve(self, duties: list[str]) -> None:
         """Let a server do some of what it does all the time."""
         for duty in duties:
-            getattr(self, f"_{duty}")()
+            self.server.perform(duty)
 
     @rule(seconds=draws.passing)
     def go_on(self, seconds: float) -> None:
@@ -317,53 +342,14 @@ class QueueMachine(RuleBasedStateMachine):
         self.pass_time(seconds)
         self.serve(["reap", "reap_unstarted", "promote", "expire"])
 
-    def _reap(self) -> None:
-        self.model.reap()
-        self._take_over(expired())
-
-    def _reap_unstarted(self) -> None:
-        self.model.reap_unstarted(UNSTARTED_S)
-        self._take_over(unstarted(UNSTARTED_S))
-
-    def _take_over(self, kind: Kind) -> None:
-        takeover = Takeover(kind, page_size=3, crash_limit=CRASH_LIMIT)
-        while not self.run(takeover.step(self.db)).complete:
-            pass
-
-    def _promote(self) -> None:
-        self.model.promote()
-        while self.run(upkeep.promote_jobs(self.db, 2)).count:
-            pass
-
-    def _expire(self) -> None:
-        self.model.expire()
-        while self.run(upkeep.expire_jobs(self.db, 2)):
-            pass
-
-    def _prune(self) -> None:
-        self.model.prune(RETENTION_S)
-        after: int | None = 0
-        while after is not None:
-            page = upkeep.prune_jobs(self.db, after=after, retention_s=RETENTION_S, limit=3)
-            after = self.run(page).next_job
-
-    def _roll(self) -> None:
-        self.run(upkeep.roll_stats(self.db, 3))
-
-    def _sweep(self) -> None:
-        """Servers do this when they have just counted, or at least within minutes."""
-        self.model.sweep()
-        self.run(upkeep.roll_stats(self.db))
-        self.run(queue_store.cancel_queue_jobs(self.db, 1_000))
-
     @precondition(lambda self: any(j.status == ASSIGNED for j in self.model.jobs.values()))
     @rule(times=st.integers(1, 11))
     def lose_unstarted(self, times: int) -> None:
         """Lose leases before the start, again and again, with workers that claim them each time."""
         for _ in range(times):
             self.pass_time(31.0)
-            self._reap()
-            self.claim("able", draws.QUEUES, 3, start=False)
+            self.server.perform("reap")
+            self._claim("able", draws.QUEUES, 3, start=False)
 
     # What must hold after each.
 

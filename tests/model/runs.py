@@ -14,15 +14,27 @@ from tests.model.machine import QueueMachine
 
 EXAMPLES = int(os.environ.get("JQ_MODEL_EXAMPLES", "60"))
 STEPS = int(os.environ.get("JQ_MODEL_STEPS", "40"))
+SEARCH = 300
+"""So many examples are enough for any planted fault, and a tenth of them for most."""
+
 _DRAWN = "JQ_MODEL_EXAMPLES" in os.environ
 
 
 def explore(database: Database) -> None:
     """Run the machine; a disagreement is made as short as it can be."""
+    _run(database, EXAMPLES, (Phase.generate, Phase.shrink))
+
+
+def search(database: Database) -> None:
+    """Run the machine until it finds something, and do not make it short."""
+    _run(database, SEARCH, (Phase.generate,))
+
+
+def _run(database: Database, examples: int, phases: tuple[Phase, ...]) -> None:
     chosen = settings(
-        max_examples=EXAMPLES,
+        max_examples=examples,
         stateful_step_count=STEPS,
-        phases=(Phase.generate, Phase.shrink),
+        phases=phases,
         derandomize=not _DRAWN,
         database=None,
         deadline=None,
