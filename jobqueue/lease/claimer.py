@@ -23,8 +23,9 @@ class LimitPace:
 
     A queue that had no room or no job is left alone for a while that doubles: up to 2.5 s when it
     was full, as a worker elsewhere may make room and nothing tells us; up to 10 s when it was
-    empty, as a new job is announced. A hint, or an own job that ended, ends the wait; what comes
-    while a claim is under way is newer than what that claim saw.
+    empty, as a new job is announced. One that was passed over may have jobs: it waits too, as the
+    others fill the slots, but no longer than they do. A hint, or an own job that ended, ends the
+    wait; what comes while a claim is under way is newer than what that claim saw.
     """
 
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -32,6 +33,7 @@ class LimitPace:
         self._due: dict[str, float] = {}
         self._waits: dict[str, float] = {}
         self._hurried: set[str] = set()
+        self._passed_over: set[str] = set()
 
     def begin(self) -> None:
         """A claim begins; what it says of a queue that is hurried from now on does not count."""
@@ -48,10 +50,22 @@ class LimitPace:
         wait = self._waits.get(queue, _FIRST_WAIT_S)
         self._due[queue] = self._clock.monotonic() + wait
         self._waits[queue] = min(wait * 2, _FULL_WAIT_S if full else _EMPTY_WAIT_S)
+        self._passed_over.discard(queue)
+
+    def passed_over(self, queue: str) -> None:
+        """Wait as for an empty one, but only until a claim leaves slots."""
+        self.gave_nothing(queue, full=False)
+        self._passed_over.add(queue)
+
+    def slots_left(self) -> None:
+        """A claim left slots: ask those that were passed over with the next one."""
+        for queue in list(self._passed_over):
+            self.hurry(queue)
 
     def hurry(self, queue: str) -> None:
         """Ask it with the next claim."""
         self._hurried.add(queue)
+        self._passed_over.discard(queue)
         self._due.pop(queue, None)
         self._waits.pop(queue, None)
 
@@ -96,10 +110,13 @@ class Claimer:
     async def claim(self, db: Connection, worker: int, n: int, *, running: bool) -> list[LeasedJob]:
         """Take up to ``n`` jobs in one statement; in one transaction if limited queues are due."""
         try:
-            return await self._claim(db, worker, n, running=running)
+            jobs = await self._claim(db, worker, n, running=running)
         except BaseException:
             self._frontier.forget()  # what was taken may be back
             raise
+        if len(jobs) < n:
+            self._pace.slots_left()
+        return jobs
 
     async def _claim(
         self, db: Connection, worker: int, n: int, *, running: bool
@@ -126,7 +143,7 @@ class Claimer:
         async with transaction(db):
             rooms = {name: await _room(db, name) for name in limited}
             jobs = await call.take_within(probes, n, dict(rooms))
-        self._note(rooms, jobs)
+        self._note(rooms, jobs, full=len(jobs) >= n)
         return jobs
 
     async def _refresh(self, db: Connection) -> None:
@@ -140,11 +157,13 @@ class Claimer:
             if missing:
                 QUEUES_MISSING.emit(missing)
 
-    def _note(self, rooms: dict[str, int], jobs: list[LeasedJob]) -> None:
+    def _note(self, rooms: dict[str, int], jobs: list[LeasedJob], *, full: bool) -> None:
         gave = {job.queue for job in jobs}
         for queue, room in rooms.items():
             if queue in gave:
                 self._pace.hurry(queue)
+            elif full and room > 0:  # it may not have been reached
+                self._pace.passed_over(queue)
             else:
                 self._pace.gave_nothing(queue, full=room <= 0)
 

@@ -98,6 +98,17 @@ async def test_a_limited_queue_fills_the_slots_that_the_others_leave(db: Connect
     assert [job.queue for job in jobs] == ["a", "a", "a", "l", "l"]
 
 
+async def test_a_limited_queue_is_asked_as_soon_as_the_others_leave_slots(db: Connection) -> None:
+    await add_queue(db, "a")
+    await add_queue(db, "l", max_running=2)
+    await submit(db, 5, queue="a", priority=9)
+    await submit(db, 3, queue="l")
+    one = Claimer(["a", "l"], ProbePlan(frozenset({"t"})), lease_s=60.0, clock=ManualClock())
+    assert [job.queue for job in await take(one, db, 3)] == ["a"] * 3
+    assert [job.queue for job in await take(one, db, 3)] == ["a"] * 2, "not due: it waits"
+    assert [job.queue for job in await take(one, db, 3)] == ["l"] * 2
+
+
 async def test_room_made_by_an_own_job_is_used_at_once(db: Connection) -> None:
     await add_queue(db, "limited", max_running=1)
     await submit(db, 2, queue="limited")

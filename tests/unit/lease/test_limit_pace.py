@@ -48,3 +48,17 @@ def test_a_hint_ends_the_wait() -> None:
     assert not pace.is_due("q")
     pace.hurry("q")
     assert pace.is_due("q")
+
+
+def test_one_that_was_passed_over_is_asked_when_a_claim_leaves_slots() -> None:
+    pace = LimitPace(ManualClock())
+    for queue in ("q", "empty", "empty by now"):
+        pace.passed_over(queue)
+        assert not pace.is_due(queue)
+    pace.gave_nothing("empty", full=False)
+    pace.gave_nothing("empty by now", full=True)
+    pace.begin()
+    pace.slots_left()
+    assert pace.is_due("q")
+    assert not pace.is_due("empty")
+    assert not pace.is_due("empty by now")
