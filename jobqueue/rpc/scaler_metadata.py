@@ -19,8 +19,8 @@ _KEDAS = frozenset(
 )
 """What KEDA reads itself and passes on with the rest."""
 _FROM_ENV = "FromEnv"
-_LARGEST = 1e15
-"""KEDA counts in thousandths, of which 63 bits hold no more."""
+_SMALLEST, _LARGEST = 0.001, 1e15
+"""KEDA counts in thousandths: a smaller target would be none, and 63 bits hold no more."""
 _SLUG_LENGTH, _HASH_LENGTH = 40, 8
 
 Faults = Iterator[FieldViolation]
@@ -81,8 +81,8 @@ def _value_faults(read: _Read, limits: Limits) -> Faults:
             yield FieldViolation(key, "is needed")
     if QUEUES in values:
         yield from _queue_faults(key_of[QUEUES], values[QUEUES], limits)
-    if TARGET in values and not 0 < _number(values[TARGET]) <= _LARGEST:
-        yield FieldViolation(key_of[TARGET], "must be a number above 0")
+    if TARGET in values and not _SMALLEST <= _number(values[TARGET]) <= _LARGEST:
+        yield FieldViolation(key_of[TARGET], f"must be a number, {_SMALLEST} or above")
     if ACTIVATION in values and not 0 <= _number(values[ACTIVATION]) <= _LARGEST:
         yield FieldViolation(key_of[ACTIVATION], "must be a number, 0 or above")
     if MODE in values and values[MODE].strip() not in set(Mode):

@@ -49,7 +49,10 @@ def test_a_value_that_keda_took_from_the_environment_counts_as_written() -> None
     ("key", "value"),
     [
         *(("queues", value) for value in ("", "a,,b", "a,*", "*,*", "no spaces", "x" * 129)),
-        *(("targetPerReplica", value) for value in ("", "0", "-1", "nan", "inf", "four", "٤")),
+        *(
+            ("targetPerReplica", value)
+            for value in ("", "0", "0.0009", "-1", "nan", "inf", "four", "٤")
+        ),
         *(("activation", value) for value in ("", "-0.1", "nan", "inf", "none")),
         *(("mode", value) for value in ("", "Depth", "length")),
         ("target", "4"),
