@@ -141,7 +141,7 @@ class _Parts:
         self._events = EventRelay(settings, pool)
         self._remote = RemoteDoor(settings, dsn, pool, limits, base.session_key, announcer.announce)
         figures = FigureReader(pool)
-        self._scaler = ScalerDoor(settings, limits, door, figures.wake)
+        self._scaler = ScalerDoor(settings, limits, door, figures.hurry)
         self._loops = Group(
             [
                 announcer,
