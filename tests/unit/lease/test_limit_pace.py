@@ -62,3 +62,18 @@ def test_one_that_was_passed_over_is_asked_when_a_claim_leaves_slots() -> None:
     assert pace.is_due("q")
     assert not pace.is_due("empty")
     assert not pace.is_due("empty by now")
+
+
+def test_an_empty_one_that_is_passed_over_again_and_again_is_asked_less_and_less() -> None:
+    clock = ManualClock()
+    pace = LimitPace(clock)
+    waits = []
+    for _ in range(12):
+        pace.passed_over("q")
+        pace.slots_left()
+        assert pace.is_due("q")
+        pace.gave_nothing("q", full=False)
+        pace.slots_left()
+        waits.append(waited(pace, clock))
+    assert waits[0] < waits[3] < waits[-1]
+    assert 9.9 < waits[-1] < 10.1
