@@ -81,7 +81,6 @@ MUTANTS = (
     Mutant(
         "a start needs no token", "start_leases()", "AND l.token = i.token\n        WHERE", "WHERE"
     ),
-    Mutant("paused queues are served", "claim_jobs()", "AND NOT o.paused"),
     Mutant(
         "the newest comes first",
         "claim_jobs()",
