@@ -18,6 +18,7 @@ from jobqueue.domain.outcome import (
 )
 from jobqueue.domain.queue import QueueStats
 from jobqueue.domain.state import JobStatus
+from jobqueue.store.doctor import find_wrong_figures
 from jobqueue.store.jobs import cancel_job, delete_job, retry_job
 from jobqueue.store.leases import start_leases
 from jobqueue.store.pool import Connection
@@ -329,3 +330,23 @@ async def test_a_restored_cursor_is_void_and_everything_is_counted_anew(
     assert (await one(db)).depth[JobStatus.PENDING] == 5
     assert await roll_stats(db) == 1
     assert (await one(db)).done_total == 1
+
+
+@pytest.mark.direct
+async def test_events_of_another_cluster_whose_transactions_are_yet_to_come_are_not_counted_twice(
+    bare: Connection,
+) -> None:
+    await add_queue(bare)
+    await submit(bare, 3)
+    await settle(bare, await claim_one(bare))
+    await bare.execute("ALTER TABLE jobqueue.job_events DISABLE TRIGGER job_events_immutable")
+    await bare.execute(
+        "UPDATE jobqueue.job_events SET xid = (xid::text::bigint + 1000000)::text::xid8"
+    )
+    await bare.execute("UPDATE jobqueue.event_cursors SET system_identifier = 0")
+    for _ in range(2):
+        await roll_stats(bare)
+        assert await counted_depths(bare) == await real_depths(bare)
+        assert await find_wrong_figures(bare) == []
+        await submit(bare)
+    assert await counted_depths(bare) == await real_depths(bare)

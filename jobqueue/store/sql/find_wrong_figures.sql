@@ -6,6 +6,7 @@ WITH cur AS MATERIALIZED (
     SELECT e.queue_id, e.from_status, e.to_status
     FROM cur, jobqueue.job_events e
     WHERE e.at >= cur.since AND e.xid >= pg_snapshot_xmax(cur.snapshot)
+      AND e.xid < pg_snapshot_xmax(pg_current_snapshot())  -- not of a restored dump
     UNION ALL
     SELECT e.queue_id, e.from_status, e.to_status
     FROM cur, pg_snapshot_xip(cur.snapshot) x, jobqueue.job_events e

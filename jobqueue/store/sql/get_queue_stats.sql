@@ -7,6 +7,7 @@ WITH cur AS MATERIALIZED (
     SELECT e.queue_id, e.from_status, e.to_status, e.reason, e.at, e.duration_ms
     FROM cur, jobqueue.job_events e
     WHERE e.at >= cur.since AND e.xid >= pg_snapshot_xmax(cur.snapshot)
+      AND e.xid < pg_snapshot_xmax(pg_current_snapshot())  -- not of a restored dump
     UNION ALL
     SELECT e.queue_id, e.from_status, e.to_status, e.reason, e.at, e.duration_ms
     FROM cur, pg_snapshot_xip(cur.snapshot) x, jobqueue.job_events e
