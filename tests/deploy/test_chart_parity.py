@@ -58,9 +58,9 @@ _APART = {
 def _essence(manifests: Manifests, name: str) -> Mapping[str, Any]:
     workload = manifests.workload(name)
     main = workload.main
-    parts = {
-        key: main.get(key) for key in (*_ESSENTIAL, "name", "image", "args", "securityContext")
-    }
+    parts = {key: main.get(key) for key in (*_ESSENTIAL, "name", "image", "securityContext")}
+    # Kustomize names its example handler by a variable.
+    parts["args"] = [arg for arg in main.get("args", ()) if not arg.startswith("--handlers=")]
     parts["ports"] = workload.ports()
     parts["pod"] = {key: workload.pod.get(key) for key in _POD}
     parts["env"] = environment(manifests, main).keys() - _APART

@@ -278,6 +278,7 @@ ALWAYS_SECRET = sorted(SECRETS - {"kafka.options"})
             {"worker": {"autoscaling": {"type": "hpa", "maxReplicas": 1}}},
             "pools.default.autoscaling.minReplicas: is above maxReplicas",
         ),
+        ({"worker": {"handlers": []}}, "pools.default.handlers: is needed"),
         ({"pools": [{"name": "a"}, {"name": "a"}]}, "pools.a: is there twice"),
         (
             {"worker": {"serviceAccount": {"name": "s"}}, "pools": [{"name": "a"}, {"name": "b"}]},
@@ -320,7 +321,20 @@ def test_values_that_cannot_work_together_are_refused_in_one_sentence(
 def test_all_faults_are_told_at_once(helm: Helm) -> None:
     with pytest.raises(Refused) as refused:
         helm.render({"server": {"replicas": 1}, "tls": {"enabled": True}})
-    assert str(refused.value).count("\n  - ") == 3
+    assert str(refused.value).count("\n  - ") == 4
+
+
+@pytest.mark.parametrize(
+    "way",
+    [
+        {"config": {"JQ_WORKER_ALLOW_SHELL": True}},
+        {"worker": {"config": {"JQ_WORKER_COMMANDS": '{"resize": ["convert", "-"]}'}}},
+        {"worker": {"extraEnv": [{"name": "JQ_WORKER_COMMANDS", "value": "{}"}]}},
+    ],
+)
+def test_a_pool_needs_no_handlers_where_it_has_commands(helm: Helm, way: Values) -> None:
+    args = helm.render(over({"existingSecret": "a"}, way)).workload("jq-worker").main["args"]
+    assert [arg for arg in args if arg.startswith("--handlers")] == []
 
 
 @pytest.mark.parametrize("variable", [*map(variable_of, ALWAYS_SECRET), "JQ_API_KEY"])

@@ -19,7 +19,7 @@ Values = Mapping[str, Any]
 
 _PROGRAM = Path(__file__).with_name("helm_program.py")
 RELEASE = NAMESPACE = "jobqueue"
-MINIMAL: Values = {"existingSecret": "jq-secrets"}
+MINIMAL: Values = {"existingSecret": "jq-secrets", "worker": {"handlers": ["myapp_jobs"]}}
 """The least that can be installed."""
 
 HPA: Values = {"worker": {"autoscaling": {"type": "hpa"}}}

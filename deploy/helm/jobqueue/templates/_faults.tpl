@@ -131,11 +131,23 @@ pools.{{ $pool.name }}.secretKeys.{{ . }}: is not in secret
 {{- end }}
 {{- end }}
 {{- end }}
+{{- if not (or $pool.handlers (include "jobqueue.otherHandlers" (dict "root" $ "pool" $pool))) }}
+pools.{{ .name }}.handlers: is needed (or JQ_WORKER_COMMANDS or JQ_WORKER_ALLOW_SHELL in config): a worker without anything to run does not start
+{{- end }}
 {{- range $pool.extraEnv }}
 {{- if and $pool.remote (hasPrefix "JQ_DB_" .name) }}
 pools.{{ $pool.name }}.extraEnv.{{ .name }}: a remote pool must not know the database
 {{- end }}
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* The variables of a pool that give it something to run without handlers. Takes {root, pool}. */}}
+{{- define "jobqueue.otherHandlers" -}}
+{{- $names := concat (keys .root.Values.config) (keys .pool.config) }}
+{{- range .pool.extraEnv }}{{ $names = append $names .name }}{{ end }}
+{{- range list "JQ_WORKER_COMMANDS" "JQ_WORKER_ALLOW_SHELL" }}
+{{- if has . $names }}{{ . }} {{ end }}
 {{- end }}
 {{- end }}
 
