@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from jobqueue.config.keys import RULES, variable_of
+from jobqueue.config.load import load_settings
 from tests.deploy.support_terraform import (
     ROOT,
     Module,
@@ -188,6 +189,12 @@ def test_the_settings_it_gives_are_settings_of_the_programs() -> None:
     named = {name for module in MODULES for name in re.findall(r"\bJQ_[A-Z_]+[A-Z]\b", module.text)}
     assert named - known == set()
     assert {"JQ_DB_URL", "JQ_REDIS_ADDR", "JQ_REDIS_PASSWORD", "JQ_KAFKA_BROKERS"} <= named
+
+
+def test_what_it_gives_to_all_programs_needs_no_secret_that_workers_lack() -> None:
+    shared = dict(ENTRANCE.locals["shared_settings"])
+    env = {**shared, "JQ_DB_URL": "postgresql://jq_worker:secret@db.example.com:5432/jobqueue"}
+    assert load_settings(flags={}, env=env, path=None).settings.db.sslmode == "require"
 
 
 def test_roles_of_iam_are_for_the_service_accounts_of_the_manifests() -> None:

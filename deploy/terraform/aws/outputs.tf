@@ -1,10 +1,13 @@
 locals {
   kafka_username = "jq-server"
 
-  database_settings = {
-    JQ_ENV          = "production"
+  # Workers and the migration have no password of Kafka, and refuse its other settings without it.
+  shared_settings = {
+    JQ_ENV        = "production"
+    JQ_DB_SSLMODE = "require"
+  }
+  pool_settings = {
     JQ_DB_POOL_SIZE = tostring(var.fleet.pool_size)
-    JQ_DB_SSLMODE   = "require"
   }
   cache_settings = var.cache == null ? {} : {
     JQ_REDIS_ADDR = module.cache[0].addr
@@ -29,8 +32,11 @@ output "repository_urls" {
 }
 
 output "settings" {
-  description = "Settings that are no secrets, for the ConfigMap jq-config."
-  value       = merge(local.database_settings, local.cache_settings, local.events_settings)
+  description = "Settings that are no secrets, by ConfigMap: jq-config is for all programs, jq-server-config for servers alone."
+  value = {
+    "jq-config"        = local.shared_settings
+    "jq-server-config" = merge(local.pool_settings, local.cache_settings, local.events_settings)
+  }
 }
 
 output "secret_arns" {

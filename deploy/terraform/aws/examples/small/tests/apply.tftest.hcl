@@ -41,12 +41,12 @@ variables {
 
 run "without_kafka_nothing_of_it_is_left" {
   assert {
-    condition     = !contains(keys(output.jobqueue.settings), "JQ_KAFKA_BROKERS") && !contains(keys(output.jobqueue.secret_arns), "events")
+    condition     = !contains(keys(output.jobqueue.settings["jq-server-config"]), "JQ_KAFKA_BROKERS") && !contains(keys(output.jobqueue.secret_arns), "events")
     error_message = "Settings or secrets of Kafka, though there is none."
   }
 
   assert {
-    condition     = output.jobqueue.settings["JQ_REDIS_TLS"] == "true"
+    condition     = output.jobqueue.settings["jq-server-config"]["JQ_REDIS_TLS"] == "true"
     error_message = "The cache has no TLS."
   }
 }
