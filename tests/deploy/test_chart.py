@@ -286,7 +286,8 @@ def test_two_releases_in_one_namespace_share_no_name_and_no_pod(helm: Helm) -> N
 def test_names_come_from_the_release_when_none_is_given_and_are_never_too_long(
     helm: Helm, release: str, server: str
 ) -> None:
-    values = over(example("production"), {"fullnameOverride": "", "pools": [{"name": "p" * 20}]})
+    pool = {"name": "p" * 20, "handlers": ["myapp_jobs"]}
+    values = over(example("production"), {"fullnameOverride": "", "pools": [pool]})
     manifests = helm.render(values, name=release)
     assert server in manifests.names("Deployment")
     assert max(len(name) for _, name in names_of(manifests)) <= 63
