@@ -14,7 +14,7 @@ import psutil
 
 from jobqueue.store.faults import DRIVER_ERRORS
 from tests.chaos.network import Weather
-from tests.chaos.system import LEASE_S, Slot, System
+from tests.chaos.system import LEASE_S, OURS, Slot, System
 from tests.support.programs import Program
 from tests.support.waiting import eventually
 
@@ -69,7 +69,7 @@ _HELD = """
 _TERMINATE = """
     SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
-      AND application_name LIKE $1 AND application_name <> 'chaos'
+      AND application_name LIKE $1 AND application_name <> $2
 """
 
 
@@ -210,12 +210,8 @@ class Accidents:
 
     async def cut(self, who: str) -> bool:
         """Terminate sessions: of all, or of those whose name begins so."""
-        connection = await self._connect()
-        try:
-            count = await connection.fetchval(_TERMINATE, f"{who if who != 'all' else ''}%")
-        finally:
-            await connection.close()
-        return bool(count)
+        async with self._system.looking() as db:
+            return bool(await db.fetchval(_TERMINATE, f"{who if who != 'all' else ''}%", OURS))
 
     async def restart(self, how: str) -> bool:
         """Stop PostgreSQL, fast or at once, and start it again."""
@@ -237,26 +233,23 @@ class Accidents:
         return refused
 
     async def _refuses_writes(self) -> bool:
-        connection = await self._connect()
-        try:
-            await connection.execute("DELETE FROM jobqueue.workers WHERE false")
-        except asyncpg.ReadOnlySQLTransactionError:
-            return True
-        finally:
-            await connection.close()
+        async with self._system.looking() as db:
+            try:
+                await db.execute("DELETE FROM jobqueue.workers WHERE false")
+            except asyncpg.ReadOnlySQLTransactionError:
+                return True
         return False
 
     async def no_connections(self, _: str) -> bool:
         """Take all connections that there are, and end those of the programs, for a while."""
         refused = 0
         async with contextlib.AsyncExitStack() as taken:
-            first = await self._connect()
-            taken.push_async_callback(first.close)
-            await first.fetchval(_TERMINATE, "%")
+            first = await taken.enter_async_context(self._system.looking())
+            await first.fetchval(_TERMINATE, "%", OURS)
             until = time.monotonic() + 3.0
             while time.monotonic() < until and refused < _REFUSALS:
                 try:
-                    taken.push_async_callback((await self._connect()).close)
+                    await taken.enter_async_context(self._system.looking())
                 except asyncpg.TooManyConnectionsError:
                     refused += 1
                     await asyncio.sleep(0.05)
@@ -325,24 +318,13 @@ class Accidents:
 
     async def _comes_to_work(self, name: str) -> None:
         async def holds() -> bool:
-            try:
-                connection = await self._connect()
-                try:
-                    return bool(await connection.fetchval(_HELD, name))
-                finally:
-                    await connection.close()
-            except (OSError, asyncpg.PostgresError):
-                return False
+            with contextlib.suppress(*_OTHERS_FAULT):
+                async with self._system.looking() as db:
+                    return bool(await db.fetchval(_HELD, name))
+            return False
 
         with contextlib.suppress(AssertionError):  # it is killed all the same
             await eventually(holds, within_s=3.0, what="leases")
-
-    async def _connect(self) -> asyncpg.Connection:
-        return await asyncpg.connect(
-            self._system.postgres.dsn,
-            timeout=10.0,
-            server_settings={"application_name": "chaos"},
-        )
 
     async def _undone(self, change: str) -> None:
         """Alter, whatever else happens meanwhile."""
@@ -354,11 +336,10 @@ class Accidents:
             await asyncio.sleep(0.1)
 
     async def _alter(self, change: str) -> None:
-        connection = await self._connect()
-        await connection.execute("SET default_transaction_read_only = off")
-        await connection.execute(f"ALTER SYSTEM {change}")
-        await connection.execute("SELECT pg_reload_conf()")
-        await connection.close()
+        async with self._system.looking() as db:
+            await db.execute("SET default_transaction_read_only = off")
+            await db.execute(f"ALTER SYSTEM {change}")
+            await db.execute("SELECT pg_reload_conf()")
 
 
 def _family(pid: int) -> list[psutil.Process]:

@@ -100,9 +100,6 @@ class Rules:
     lease_s: float
     crash_limit: int = 3
     max_running: Mapping[str, int] = field(default_factory=dict)
-    kill_grace_s: float = 5.0
-    """So long after an attempt was reported as over nothing of it may be alive. The order of two
-    clock readings in two processes is as exact as the machine is fast: see ``SLACK_S``."""
 
 
 SLACK_S = 0.25

@@ -4,17 +4,14 @@ import asyncio
 import contextlib
 import socket
 import struct
-import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from enum import Enum
-from typing import Any, TypeVar
 
-T = TypeVar("T")
+from tests.support.own_loop import OwnLoop
 
 Far = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 """Opens a connection to what lies behind."""
 
-_DO_WITHIN_S = 10.0
 _CHUNK = 65_536
 
 
@@ -52,12 +49,11 @@ class Link:
         self._far = far
         self._weather = Weather.FAIR
         self._crossings: set[_Crossing] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self._clear = self._do(_made(asyncio.Event))
+        self._clear = asyncio.Event()
         self._clear.set()
-        self._server: asyncio.Server = self._do(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        self._loop = OwnLoop()
+        opening = asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server: asyncio.Server = self._loop.do(opening)
         self.port: int = self._server.sockets[0].getsockname()[1]
 
     @property
@@ -72,17 +68,12 @@ class Link:
 
     def turn(self, weather: Weather) -> None:
         """Change the weather. What a connection lost on the way it cannot go on without."""
-        self._do(self._turn(weather))
+        self._loop.do(self._turn(weather))
 
     def close(self) -> None:
         """End it."""
-        self._do(self._close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_DO_WITHIN_S)
+        self._loop.do(self._close())
+        self._loop.end()
 
     async def _turn(self, weather: Weather) -> None:
         self._weather = weather
@@ -98,8 +89,6 @@ class Link:
     async def _close(self) -> None:
         self._server.close()
         await self._turn(Weather.CUT)
-        own = asyncio.current_task()
-        await asyncio.gather(*asyncio.all_tasks() - {own}, return_exceptions=True)
 
     async def _serve(self, near: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._weather is Weather.CUT:
@@ -157,11 +146,6 @@ def _reset(writer: asyncio.StreamWriter) -> None:
         sock: socket.socket = writer.get_extra_info("socket")
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
     writer.transport.abort()
-
-
-async def _made(make: Callable[[], T]) -> T:
-    """Make something on the loop that will use it."""
-    return make()
 
 
 def to_socket(path: str) -> Far:

@@ -10,15 +10,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import asyncpg
-
 from jobqueue.store.faults import DRIVER_ERRORS
 from tests.chaos.accidents import Accidents, Journal, plan
 from tests.chaos.checker import Violation, check
 from tests.chaos.history import History, Rules
 from tests.chaos.load import Load, count_live
 from tests.chaos.reading import read_history, read_kafka
-from tests.chaos.system import LEASE_S, NARROW_LIMIT, QUEUES, SETTINGS, TOPIC, System
+from tests.chaos.system import LEASE_S, NARROW_LIMIT, QUEUES, TOPIC, System
 from tests.support.kafka import Listener
 from tests.support.waiting import eventually
 
@@ -113,7 +111,7 @@ class Run:
     async def _watch(self, system: System, load: Load) -> None:
         while True:
             with contextlib.suppress(*DRIVER_ERRORS):
-                async with _looking(system) as db:
+                async with system.looking() as db:
                     await load.watch(db)
             await asyncio.sleep(0.2)
 
@@ -122,36 +120,21 @@ class Run:
 
         async def over() -> bool:
             with contextlib.suppress(*DRIVER_ERRORS):
-                async with _looking(system) as db:
+                async with system.looking() as db:
                     return await count_live(db) == 0
             return False
 
         await eventually(over, within_s=_QUIET_S, what="the end of all jobs")
 
     async def _read(self, system: System, load: Load) -> History:
-        rules = Rules(
-            LEASE_S,
-            max_running={QUEUES[1]: NARROW_LIMIT},
-            kill_grace_s=float(SETTINGS["worker_kill_grace_s"]),
-        )
+        rules = Rules(LEASE_S, max_running={QUEUES[1]: NARROW_LIMIT})
         listener = Listener(system.broker, TOPIC)
         try:
-            async with _looking(system) as db:
+            async with system.looking() as db:
                 published = await read_kafka(listener, db, within_s=60.0)
                 return await read_history(db, rules, load.calls, system.notes, published)
         finally:
             listener.close()
-
-
-@asynccontextmanager
-async def _looking(system: System) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(
-        system.postgres.dsn, timeout=10.0, server_settings={"application_name": "chaos"}
-    )
-    try:
-        yield connection
-    finally:
-        await connection.close()
 
 
 @asynccontextmanager

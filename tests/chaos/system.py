@@ -10,11 +10,13 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import asyncpg
 import psutil
 
 from jobqueue.embedded.facts import read_facts
@@ -30,6 +32,8 @@ LEASE_S = 2.0
 QUEUES = ("work", "narrow")
 NARROW_LIMIT = 3
 TOPIC = "chaos.events"
+OURS = "chaos"
+"""The name of the sessions by which a run looks at the database."""
 
 SETTINGS = {
     "lease_duration_s": LEASE_S,
@@ -119,6 +123,17 @@ class System:
     def _link(self, link: Link) -> Link:
         self._closing.callback(link.close)
         return link
+
+    @asynccontextmanager
+    async def looking(self) -> AsyncIterator[asyncpg.Connection]:
+        """Lend a connection that no accident to the programs' sessions concerns."""
+        connection = await asyncpg.connect(
+            self.postgres.dsn, timeout=10.0, server_settings={"application_name": OURS}
+        )
+        try:
+            yield connection
+        finally:
+            await connection.close()
 
     def dsn(self, through: str) -> str:
         """Return the database's DSN, through a link when there is one of that name."""

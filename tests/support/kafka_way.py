@@ -3,16 +3,12 @@
 import asyncio
 import contextlib
 import ssl
-import threading
-from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, TypeVar
 
 from jobqueue.config.model import KafkaSettings
-from tests.support.kafka import START_S, Broker
+from tests.support.kafka import Broker
 from tests.support.kafka_produce import is_produce, largest_batch, read_frame, refusal
-
-T = TypeVar("T")
+from tests.support.own_loop import OwnLoop
 
 
 @dataclass(eq=False)
@@ -48,10 +44,8 @@ class Way:
         self._broker = broker
         self._holding = False
         self._crossings: set[_Crossing] = set()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        self._server: asyncio.Server = self._do(
+        self._loop = OwnLoop()
+        self._server: asyncio.Server = self._loop.do(
             asyncio.start_server(self._serve, "127.0.0.1", broker.advertised, ssl=tls)
         )
 
@@ -66,7 +60,7 @@ class Way:
     def cut(self) -> None:
         """End every connection and let none through."""
         self.passable = False
-        self._do(self._cut())
+        self._loop.do(self._cut())
 
     def hold_answers(self) -> None:
         """Let records through to the broker and its confirmations to nobody, for good."""
@@ -78,13 +72,8 @@ class Way:
 
     def close(self) -> None:
         """End it."""
-        self._do(self._close())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _do(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(START_S)
+        self._loop.do(self._close())
+        self._loop.end()
 
     async def _cut(self) -> None:
         for crossing in self._crossings:
@@ -94,8 +83,6 @@ class Way:
         self.passable = False
         self._server.close()
         await self._cut()
-        own = asyncio.current_task()
-        await asyncio.gather(*asyncio.all_tasks() - {own}, return_exceptions=True)
 
     async def _serve(self, near: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if not self.passable:
