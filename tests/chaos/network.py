@@ -7,7 +7,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from enum import Enum
 
-from tests.support.own_loop import OwnLoop
+from tests.support.own_loop import OwnLoop, stop_listening
 
 Far = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
 """Opens a connection to what lies behind."""
@@ -87,12 +87,11 @@ class Link:
                 crossing.end()
 
     async def _close(self) -> None:
-        self._server.close()
+        await stop_listening(self._server)
         await self._turn(Weather.CUT)
 
     async def _serve(self, near: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._weather is Weather.CUT:
-            self.hit += 1
+        if self._is_cut():
             _reset(writer)
             return
         try:
@@ -101,12 +100,19 @@ class Link:
             writer.transport.abort()
             return
         crossing = _Crossing(writer, far_writer)
+        if self._is_cut():  # since it was begun
+            crossing.end()
+            return
         self._crossings.add(crossing)
         await asyncio.gather(
             self._carry(near, far_writer, crossing, back=False),
             self._carry(far, writer, crossing, back=True),
         )
         self._crossings.discard(crossing)
+
+    def _is_cut(self) -> bool:
+        self.hit += self._weather is Weather.CUT
+        return self._weather is Weather.CUT
 
     async def _carry(
         self,

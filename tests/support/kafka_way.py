@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jobqueue.config.model import KafkaSettings
 from tests.support.kafka import Broker
 from tests.support.kafka_produce import is_produce, largest_batch, read_frame, refusal
-from tests.support.own_loop import OwnLoop
+from tests.support.own_loop import OwnLoop, stop_listening
 
 
 @dataclass(eq=False)
@@ -81,7 +81,7 @@ class Way:
 
     async def _close(self) -> None:
         self.passable = False
-        self._server.close()
+        await stop_listening(self._server)
         await self._cut()
 
     async def _serve(self, near: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -19,6 +19,7 @@ from jobqueue.kubernetes.pod import Pod, find_pod
 from jobqueue.runtime.ending import end
 from jobqueue.runtime.tasks import own_task
 from tests.support.certificates import Authority
+from tests.support.own_loop import stop_listening
 from tests.support.waiting import eventually
 
 ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
@@ -135,7 +136,7 @@ async def cluster(folder: Path, *hosts: str) -> AsyncIterator[Cluster]:
     try:
         yield made
     finally:
-        server.close()
+        await stop_listening(server)
         await made.close()
 
 

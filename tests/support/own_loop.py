@@ -31,5 +31,21 @@ class OwnLoop:
 
 
 async def _others_end() -> None:
+    """Wait until nothing is left: a task that accepts a connection makes one that serves it."""
     own = asyncio.current_task()
-    await asyncio.gather(*asyncio.all_tasks() - {own}, return_exceptions=True)
+    while others := asyncio.all_tasks() - {own}:
+        await asyncio.gather(*others, return_exceptions=True)
+
+
+async def stop_listening(server: asyncio.Server) -> None:
+    """Close a server once those who are at its door have come in.
+
+    A connection that was accepted, but is not served yet when ``Server.close`` comes, is never
+    closed (Python 3.11: its transport fails to attach itself). The tasks that serve such connections
+    begin before ``sleep(0)`` returns.
+    """
+    loop = asyncio.get_running_loop()
+    for sock in server.sockets:
+        loop.remove_reader(sock.fileno())
+    await asyncio.sleep(0)
+    server.close()

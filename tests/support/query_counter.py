@@ -5,6 +5,8 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import parse_qs, urlsplit
 
+from tests.support.own_loop import stop_listening
+
 _QUERY, _EXECUTE = b"Q", b"E"
 """Messages that make the server work: a simple query, and one run of a prepared statement."""
 
@@ -39,7 +41,7 @@ class QueryCounter:
         trace: TracebackType | None,
     ) -> None:
         assert self._server is not None, "it is not open"
-        self._server.close()
+        await stop_listening(self._server)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there, back = await self._connect()
