@@ -3,7 +3,6 @@
 `jq-ctl` and remote workers take the same ones, so that one set of variables serves both.
 """
 
-import os
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -83,14 +82,6 @@ class Connection:
             Tls(*(file or None for file in files)) if any(files) else None,
             self.api_key or None,
         )
-
-
-def silence_grpc() -> None:
-    """Keep gRPC from writing to stderr in a format of its own. Call it before gRPC is imported.
-
-    What it would say comes as errors of calls too. `GRPC_VERBOSITY` in the environment still works.
-    """
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 
 def connection_options(command: F) -> F:

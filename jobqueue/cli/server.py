@@ -22,12 +22,12 @@ from jobqueue.cli.common import (
     say_failed,
     start_logging,
 )
-from jobqueue.cli.connection import silence_grpc
 from jobqueue.cli.version import print_version
 from jobqueue.config.load import Loaded, load_settings
 from jobqueue.config.model import Settings
 from jobqueue.errors import JobQueueError, SettingsError
 from jobqueue.runtime.descriptors import allow_many_descriptors
+from jobqueue.runtime.grpc_environment import prepare_grpc
 from jobqueue.wiring.options import EmbeddedChoice
 
 T = TypeVar("T")
@@ -195,5 +195,5 @@ def _run(work: Coroutine[object, object, T]) -> T:
 
 def main() -> None:
     """Run the program."""
-    silence_grpc()
+    prepare_grpc()
     cli.main(prog_name=_PROGRAM)

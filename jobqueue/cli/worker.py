@@ -22,12 +22,13 @@ from jobqueue.cli.common import (
     say_failed,
     start_logging,
 )
-from jobqueue.cli.connection import Connection, connection_options, silence_grpc
+from jobqueue.cli.connection import Connection, connection_options
 from jobqueue.cli.version import print_version
 from jobqueue.config.load import Loaded, load_settings
 from jobqueue.config.model import HealthSettings, MetricsSettings, Settings
 from jobqueue.domain.limits import MAX_CONCURRENCY
 from jobqueue.errors import Fault, InvalidArgument, JobQueueError, SettingsError
+from jobqueue.runtime.grpc_environment import prepare_grpc
 
 _PROGRAM = "jq-worker"
 HEALTH_PORT, METRICS_PORT, LAST_PORT = 8081, 9091, 65_535
@@ -279,7 +280,7 @@ def _exit(code: int) -> NoReturn:
 
 def main(place: str = NO_PLACE) -> None:
     """Run the program; ``place`` is where one of several processes tells what it runs."""
-    silence_grpc()
+    prepare_grpc()
     cli.main(prog_name=_PROGRAM, obj=None if place == NO_PLACE else place)
 
 

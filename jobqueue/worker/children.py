@@ -14,6 +14,7 @@ from subprocess import DEVNULL
 from typing import Any
 
 from jobqueue.domain.limits import Limits
+from jobqueue.runtime.grpc_environment import environment_given
 from jobqueue.runtime.log import process_context
 from jobqueue.runtime.log_lines import logging_setup
 from jobqueue.runtime.tasks import start_detached
@@ -74,7 +75,9 @@ class Child:
             argv = [sys.executable, "-m", setup.program]
             argv += [str(theirs.fileno()), str(os.getpid())]
             streams = (DEVNULL, None, None)
-            group = ProcessGroup.spawn(argv, guard, streams=streams, keep_fds=[theirs.fileno()])
+            group = ProcessGroup.spawn(
+                argv, guard, streams=streams, env=environment_given(), keep_fds=[theirs.fileno()]
+            )
         except OSError as error:
             ours.close()
             raise ChildFailed(f"a handler process cannot be started: {error}") from error

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import os
 from asyncio import transports
 from collections.abc import Sequence
 from subprocess import DEVNULL, PIPE
@@ -10,6 +9,7 @@ from typing import IO, cast
 
 from jobqueue.domain.limits import Limits, safe_text
 from jobqueue.domain.outcome import Failed, Outcome
+from jobqueue.runtime.grpc_environment import environment_given
 from jobqueue.worker.around import trace_variables
 from jobqueue.worker.attempt import Attempt
 from jobqueue.worker.endings import completed
@@ -62,7 +62,7 @@ def job_environment(attempt: Attempt) -> dict[str, str]:
     The worker's settings hold secrets that a job, written by anybody who may submit, must not see.
     """
     job = attempt.job
-    env = {k: v for k, v in os.environ.items() if _is_for_jobs(k)}
+    env = {k: v for k, v in environment_given().items() if _is_for_jobs(k)}
     return env | {
         "JQ_JOB_ID": str(job.job_id),
         "JQ_JOB_ATTEMPT": str(job.attempt),

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from jobqueue.runtime.grpc_environment import environment_given
 from jobqueue.runtime.service import Service
 from jobqueue.runtime.shutdown import ShutdownSignals
 from jobqueue.worker.groups import exit_words
@@ -88,7 +89,7 @@ class Supervisor(Service):
             member.started_at = time.monotonic()
             # A session of its own: Ctrl-C reaches it through us, once.
             member.process = subprocess.Popen(
-                member.argv, start_new_session=True, pass_fds=self._fds
+                member.argv, start_new_session=True, pass_fds=self._fds, env=environment_given()
             )
 
     def _note_end(self, member: _Member, process: "subprocess.Popen[bytes]", code: int) -> None:

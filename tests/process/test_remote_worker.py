@@ -87,6 +87,16 @@ async def test_jobs_of_every_kind_run_without_a_database_connection(
     assert [w.mode for w in await server.workers()] == ["remote"]
 
 
+async def test_programs_that_handlers_start_on_the_workers_loop_survive_grpc(
+    server: Facade, start: Start
+) -> None:
+    await ready(start("--concurrency", "10"))
+    ids = [await server.submit(type="async-starts", payload=b"25") for _ in range(10)]
+    for job_id in ids:
+        await server.becomes(job_id, "DONE")
+    assert {(await server.get(job_id)).result for job_id in ids} == {b"[0]"}
+
+
 async def test_prefetched_jobs_wait_assigned_and_no_more_run_than_may(
     server: Facade, start: Start, conn: asyncpg.Connection, tmp_path: Path
 ) -> None:

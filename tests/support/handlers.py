@@ -64,6 +64,15 @@ def recurse() -> NoReturn:
     recurse()
 
 
+@handler("async-starts")
+async def starts_programs(context: Context) -> list[int]:
+    """Start programs one after the other on the worker's own loop; return how they ended."""
+    codes = []
+    for _ in range(int(context.payload)):
+        codes.append(await (await asyncio.create_subprocess_exec("true")).wait())  # noqa: PERF401
+    return sorted(set(codes))
+
+
 @handler("echo")
 def echo(context: Context) -> bytes:
     return context.payload

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from jobqueue.cli.connection import silence_grpc
 from jobqueue.cli.ctl.options import globals_of
+from jobqueue.runtime.grpc_environment import prepare_grpc
 
 if TYPE_CHECKING:  # gRPC takes longer to load than all the rest of a --help
     from jobqueue.client import Client
@@ -16,7 +16,7 @@ def open_client(ctx: click.Context) -> "Client":
 
     Raises InvalidArgument for flags that cannot work.
     """
-    silence_grpc()
+    prepare_grpc()
     from jobqueue.client import Client  # noqa: PLC0415 - start-up time of --help
 
     flags = globals_of(ctx)
