@@ -41,7 +41,7 @@ async def stop_listening(server: asyncio.Server) -> None:
     """Close a server once those who are at its door have come in.
 
     A connection that was accepted, but is not served yet when ``Server.close`` comes, is never
-    closed (Python 3.11: its transport fails to attach itself). The tasks that serve such connections
+    closed (Python 3.11: its transport fails to attach itself). Tasks that serve such connections
     begin before ``sleep(0)`` returns.
     """
     loop = asyncio.get_running_loop()
