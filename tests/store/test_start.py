@@ -92,6 +92,19 @@ async def test_an_old_lease_of_a_job_starts_nothing_beside_its_new_one(db: Conne
     assert await start(db, old, new) == ["lost", "started"]
 
 
+async def test_a_job_that_runs_is_started_for_the_holder_of_its_lease_alone(
+    db: Connection,
+) -> None:
+    await add_queue(db)
+    await submit(db)
+    old = await claim_one(db, running=False)
+    await settle(db, old, Released())
+    new = await claim_one(db)
+    assert await start(db, old) == ["lost"]
+    assert await start(db, new, worker=WORKER + 1) == ["lost"]
+    assert await start(db, new) == ["started"]
+
+
 async def test_an_old_lease_of_a_job_is_not_what_its_ttl_ends(db: Connection) -> None:
     await add_queue(db)
     await submit(db, ttl_s=60.0)
