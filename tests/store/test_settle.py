@@ -146,7 +146,7 @@ async def test_no_result_and_an_empty_one_are_two_things(
 
 async def test_a_retry_waits_for_its_backoff_and_keeps_its_counters(db: Connection) -> None:
     await add_queue(db)
-    (job_id,) = await submit(db)
+    (job_id,) = await submit(db, priority=7)
     job = await claim_one(db)
     ready_at = await db.fetchval("SELECT ready_at FROM jobqueue.leases")
     await settle(db, job, LeaseExpired(running=True))
@@ -155,7 +155,20 @@ async def test_a_retry_waits_for_its_backoff_and_keeps_its_counters(db: Connecti
     assert waiting is not None
     assert waiting["due_at"] == event["at"] + timedelta(seconds=job.policy.base_delay_s)  # type: ignore[operator]
     assert (waiting["retries"], waiting["crashes"], waiting["attempt"]) == (1, 1, 1)
-    assert waiting["ready_at"] == ready_at
+    assert (waiting["ready_at"], waiting["priority"]) == (ready_at, 7)
+
+
+async def test_a_job_lost_before_its_start_goes_back_with_its_counters(db: Connection) -> None:
+    await add_queue(db)
+    (job_id,) = await submit(db, priority=7)
+    job = await claim_one(db, running=False)
+    counted = {"retries": 1, "crashes": 2, "handbacks": 3, "unhandled": 4}
+    ended = settlement(job, LeaseExpired(running=False), **counted)
+    await settle_leases(db, worker=None, settlements=[ended])
+    ready = await row_of(db, "ready", job_id)
+    assert ready is not None
+    assert {name: ready[name] for name in counted} == counted | {"handbacks": 4}
+    assert (ready["priority"], ready["attempt"]) == (7, 0)
 
 
 async def test_a_released_job_keeps_its_place(db: Connection) -> None:
@@ -180,6 +193,16 @@ async def test_a_running_attempt_has_a_duration_and_one_that_never_started_has_n
     await db.execute("UPDATE jobqueue.leases SET started_at = started_at - interval '90 s'")
     await settle(db, job)
     assert 90_000 <= int(str((await last_event(db, other))["duration_ms"])) < 150_000
+
+
+@pytest.mark.parametrize("outcome", [Completed(), FAILURE], ids=["done", "failed"])
+async def test_an_attempt_of_a_month_ends_like_any_other(db: Connection, outcome: Outcome) -> None:
+    await add_queue(db)
+    (job_id,) = await submit(db)
+    job = await claim_one(db)
+    await db.execute("UPDATE jobqueue.leases SET started_at = started_at - interval '30 days'")
+    assert await settle(db, job, outcome) == "settled"
+    assert (await last_event(db, job_id))["duration_ms"] == 2**31 - 1, "the most it can say"
 
 
 @pytest.mark.parametrize(

@@ -124,9 +124,9 @@ def test_a_release_costs_nothing() -> None:
 def test_no_handler_costs_nothing_and_waits_five_seconds_doubling_to_sixty(
     times: int, delay: float
 ) -> None:
-    s = end(Unhandled(), Counters(retries=1, unhandled=times))
+    s = end(Unhandled(), Counters(1, crashes=1, handbacks=3, unhandled=times))
     assert (s.fate, s.reason, s.delay_s) == (Fate.WAIT, Reason.NO_HANDLER, delay)
-    assert s.counters == Counters(retries=1, unhandled=times + 1)
+    assert s.counters == Counters(1, crashes=1, handbacks=3, unhandled=times + 1)
 
 
 def test_no_handler_is_never_dead_however_often_and_its_count_stops() -> None:
