@@ -64,14 +64,33 @@ def test_a_busy_lease_is_asked_for_again_and_not_given_up(book: Book, clock: Man
     assert book.due() == [A]
 
 
+def test_a_busy_lease_is_believed_until_it_should_have_been_asked_for_again(
+    book: Book, clock: ManualClock
+) -> None:
+    clock.advance(25.0)
+    book.busy([A], clock.monotonic())
+    clock.advance(9.9)
+    assert book.lapsed() == []
+    clock.advance(0.2)
+    assert book.lapsed() == [A]
+
+
 def test_a_lease_past_its_deadline_is_not_renewed_and_lapses(
     book: Book, clock: ManualClock
 ) -> None:
     book.set_deadline(A, clock.monotonic() + 5.0)
     clock.advance(10.0)
     assert book.due() == []
+    assert book.next_due_s() == 10.0, "nobody looks for it again and again"
     clock.advance(17.0)
     assert book.lapsed() == [A]
+
+
+def test_a_lease_past_its_deadline_is_not_taken_along(book: Book, clock: ManualClock) -> None:
+    book.add([B], clock.monotonic())
+    book.set_deadline(A, clock.monotonic() + 5.0)
+    clock.advance(10.0)
+    assert book.due() == [B]
 
 
 def test_cancel_news_comes_once(book: Book, clock: ManualClock) -> None:
