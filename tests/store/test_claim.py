@@ -78,8 +78,9 @@ async def test_order_is_priority_then_ready_at_then_id(db: Connection) -> None:
 async def test_a_claim_of_fewer_than_there_are_takes_the_oldest(db: Connection) -> None:
     await add_queue(db)
     ids = [(await submit(db))[0] for _ in range(4)]
-    taken = [[job.job_id for job in await claim(db, n)] for n in (1, 2)]
-    assert taken == [ids[:1], ids[1:3]]
+    ids += await submit(db, 3)  # at one time: their ids decide
+    taken = [[job.job_id for job in await claim(db, n)] for n in (1, 4)]
+    assert taken == [ids[:1], ids[1:5]]
 
 
 async def test_probes_are_visited_in_their_order_and_up_to_their_quotas(db: Connection) -> None:

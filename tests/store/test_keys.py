@@ -120,6 +120,24 @@ async def test_who_waits_for_a_key_gets_the_winners_job_or_wins(
     assert await status(db, answer.job_id) == "PENDING"
 
 
+async def test_a_key_that_goes_while_another_one_is_waited_for_makes_no_job_without_its_key(
+    db: Connection, another: Connect
+) -> None:
+    await add_queue(db)
+    (old,) = await submit(db, idempotency_key="a")
+    await settle(db, await claim_one(db))
+    winner, loser = await another(), await another()
+    held = winner.transaction()
+    await held.start()
+    await store(winner, [spec(idempotency_key="b")])
+    both = asyncio.create_task(store(loser, [spec(idempotency_key=key) for key in "ab"]))
+    await eventually(lambda: waits_for_lock(db, loser), what="it has seen the first key")
+    assert await delete_job(db, old) == "DELETED"
+    await held.rollback()
+    assert [answer.outcome for answer in await both] == ["MISMATCH", "NEW"]
+    assert await count(db, "jobs") == await count(db, "idempotency_keys") == 1
+
+
 async def test_clients_racing_with_overlapping_keys_make_one_job_a_key(
     db: Connection, another: Connect
 ) -> None:

@@ -1,6 +1,7 @@
 """Cancel, retry and delete in every status, and when the job moves meanwhile."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -56,6 +57,14 @@ async def test_cancel_answers_the_truth(db: Connection, *, running: bool) -> Non
         assert await path(db, job_id) == before
 
 
+async def test_a_cancelled_job_keeps_its_count_of_retries(db: Connection) -> None:
+    job_id = await job_in(db, "FAILED")
+    await cancel_job(db, job_id, running=False)
+    job = await get_job(db, job_id)
+    assert job is not None
+    assert (job.status, job.retry_count) == ("DEAD_LETTERED", 1)
+
+
 async def test_a_cancel_request_is_shown_and_may_be_repeated(db: Connection) -> None:
     job_id = await job_in(db, "RUNNING")
     for _ in range(2):
@@ -84,6 +93,7 @@ async def test_a_retried_job_has_fresh_counters_and_a_fresh_ttl(
     db: Connection, state: str, attempt: int
 ) -> None:
     job_id = await job_in(db, state)
+    await db.execute("UPDATE jobqueue.jobs SET created_at = created_at - interval '1 hour'")
     await retry_job(db, job_id)
     ready = await row_of(db, "ready", job_id)
     assert ready is not None
@@ -166,16 +176,23 @@ async def test_a_retry_finds_a_job_that_was_deleted_meanwhile(
     assert (await retry).word == "NOT_FOUND"
 
 
-async def test_a_cancel_gives_up_on_a_row_that_a_transaction_holds(
+async def test_no_move_waits_for_ever_for_a_row_that_a_transaction_holds(
     db: Connection, another: Connect
 ) -> None:
-    job_id = await job_in(db, "RUNNING")
-    holder = await another()
+    running, dead = await job_in(db, "RUNNING"), await job_in(db, "DEAD_LETTERED")
+    moves: list[Callable[[Connection], Awaitable[object]]] = [
+        lambda c: cancel_job(c, running, running=True),
+        lambda c: retry_job(c, dead),
+        lambda c: delete_job(c, dead),
+    ]
+    holder, *operators = [await another() for _ in range(4)]
     async with holder.transaction():
         await holder.execute("SELECT FROM jobqueue.leases FOR UPDATE")
-        with pytest.raises(asyncpg.LockNotAvailableError):
-            await cancel_job(db, job_id, running=True)
-    assert (await cancel_job(db, job_id, running=True)).word == "REQUESTED"
+        await holder.execute("SELECT FROM jobqueue.finished FOR UPDATE")
+        trying = [move(operator) for move, operator in zip(moves, operators, strict=True)]
+        answers = await asyncio.gather(*trying, return_exceptions=True)
+    assert [type(answer) for answer in answers] == [asyncpg.LockNotAvailableError] * 3
+    assert (await cancel_job(db, running, running=True)).word == "REQUESTED"
 
 
 @pytest.mark.parametrize("call", [lambda c, j: cancel_job(c, j, running=True), retry_job])
