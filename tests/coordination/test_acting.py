@@ -103,6 +103,24 @@ async def test_a_holder_that_slept_too_long_does_not_trust_its_lock(
     assert other.acting.may_act()
 
 
+async def test_trust_counts_from_the_question_not_from_its_answer(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replica = make()
+    acquire = replica.lock.acquire
+
+    async def slowly() -> bool:
+        taken = await acquire()
+        replica.clock.advance(TTL_S / 2)
+        return taken
+
+    monkeypatch.setattr(replica.lock, "acquire", slowly)
+    await replica.turn()
+    assert replica.acting.may_act()
+    replica.clock.advance(TTL_S / 2)
+    assert not replica.acting.may_act(), "the lock is over"
+
+
 async def test_a_holder_that_slept_and_is_still_the_owner_goes_on(make: Make) -> None:
     sleeper = make()
     await sleeper.turn()

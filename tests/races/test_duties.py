@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import pytest
@@ -166,6 +166,57 @@ async def test_what_deleted_queues_held_is_cancelled(db: Connection, pool: Pool)
     await delete_queue(db, "q", force=True)
     async with running(twice(lambda p: DeletedQueues(p, interval_s=0.05, batch_size=3), pool)):
         await eventually(lambda: everyone(db, "DEAD_LETTERED"))
+
+
+async def due(db: Connection) -> None:
+    await submit(db, 3, delay_s=60.0)
+    await make_due(db)
+
+
+async def late(db: Connection) -> None:
+    await submit(db, 3, ttl_s=60.0)
+    await end_ttl(db)
+
+
+async def lost(db: Connection) -> None:
+    await submit(db, 3)
+    await claim(db, 3)
+    await expire_leases(db)
+
+
+async def done(db: Connection) -> None:
+    await submit(db, 3)
+    for job in await claim(db, 3):
+        await settle(db, job)
+
+
+async def orphaned(db: Connection) -> None:
+    await submit(db, 3)
+    await delete_queue(db, "q", force=True)
+
+
+@pytest.mark.parametrize(
+    ("work", "duty"),
+    [
+        (due, lambda pool: Promoter(pool, batch_size=2)),
+        (late, lambda pool: TtlExpirer(pool, batch_size=2)),
+        (lost, lambda pool: expirer(pool, batch_size=2)),
+        (done, lambda pool: JobPruner(pool, retention_s=0.0, batch_size=2)),
+        (orphaned, lambda pool: DeletedQueues(pool, batch_size=2)),
+    ],
+    ids=["promoter", "ttl", "reaper", "pruner", "queues"],
+)
+async def test_a_duty_goes_on_at_once_after_a_full_batch_and_rests_after_the_last(
+    db: Connection,
+    pool: Pool,
+    work: Callable[[Connection], Awaitable[None]],
+    duty: Callable[[Pool], Duty],
+) -> None:
+    await add_queue(db)
+    await work(db)
+    working = duty(pool)
+    assert await working.act() == 0.0
+    assert await working.act() != 0.0
 
 
 async def test_figures_are_rolled_forward(db: Connection, pool: Pool) -> None:
