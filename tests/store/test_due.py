@@ -93,6 +93,24 @@ async def test_a_job_never_started_dies_when_its_ttl_is_over(
     assert await status(db, immortal) == "PENDING"
 
 
+@pytest.mark.parametrize("table", ["ready", "scheduled"])
+async def test_a_job_that_somebody_holds_does_not_keep_others_from_the_end_of_their_ttl(
+    db: Connection, another: Connect, table: str
+) -> None:
+    await add_queue(db)
+    held, other = await submit(db, 2, ttl_s=60.0, delay_s=60.0 if table == "scheduled" else 0.0)
+    await end_ttl(db)
+    holder = await another()
+    async with holder.transaction():
+        await holder.execute(
+            f"SELECT FROM jobqueue.{table} WHERE id = "
+            "(SELECT id FROM jobqueue.jobs WHERE job_id = $1) FOR UPDATE",
+            held,
+        )
+        assert (await expire_jobs(db, 10)).total() == 1
+    assert [await status(db, job_id) for job_id in (held, other)] == ["PENDING", "DEAD_LETTERED"]
+
+
 async def test_a_job_that_waits_for_a_handler_dies_when_its_ttl_is_over(db: Connection) -> None:
     await add_queue(db)
     (job_id,) = await submit(db, ttl_s=60.0)

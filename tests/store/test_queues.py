@@ -28,6 +28,7 @@ from tests.support.store import (
     claim,
     claim_one,
     path,
+    probes,
     row_of,
     settle,
     spec,
@@ -125,7 +126,12 @@ async def test_what_a_deleted_queue_held_is_cancelled_and_running_jobs_are_asked
 ) -> None:
     await add_queue(db)
     await add_queue(db, "other")
-    (bystander,) = await submit(db, queue="other")
+    bystanders = [
+        *await submit(db, 3, queue="other"),
+        *await submit(db, queue="other", delay_s=60.0),
+    ]
+    for at_once in (True, False):
+        await claim(db, 1, where=probes(["other"], [0]), running=at_once)
     (failed,) = await submit(db)
     await settle(db, await claim_one(db), FAILURE)
     (running,), (assigned,) = await submit(db), await submit(db)
@@ -144,7 +150,9 @@ async def test_what_a_deleted_queue_held_is_cancelled_and_running_jobs_are_asked
     await settle(db, job, FAILURE)
     assert (await path(db, running))[-1] == "DEAD_LETTERED:CANCELLED"
     assert await count_queue_live(db, deletion.queue) == 0
-    assert await status(db, bystander) == "PENDING"
+    states = [await status(db, job_id) for job_id in bystanders]
+    assert states == ["RUNNING", "ASSIGNED", "PENDING", "PENDING"]
+    assert not await db.fetchval("SELECT bool_or(cancel_requested) FROM jobqueue.leases")
 
 
 async def test_a_held_job_of_a_deleted_queue_is_left_for_the_next_sweep(

@@ -77,6 +77,17 @@ async def test_a_retry_that_was_done_is_told_as_done(
     assert (await path(db, job_id)).count("PENDING:OPERATOR_RETRY") == 1
 
 
+async def test_a_repeated_retry_of_a_job_that_ended_otherwise_is_still_refused(
+    db: Connection, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await job(db)
+    await settle(db, await claim_one(db), Completed())
+    answered = cut_the_first_answer(monkeypatch, "retry_job")
+    with pytest.raises(FailedPrecondition):
+        await desk(pool).retry(job_id)
+    assert answered == ["DONE", "DONE"]
+
+
 async def test_a_delete_that_was_done_is_told_as_done(
     db: Connection, pool: Pool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
