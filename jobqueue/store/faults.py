@@ -26,8 +26,9 @@ _BASE_DELAY_S, _MAX_DELAY_S = 0.05, 1.0
 
 # Deadlock and serialization failure: the statement did nothing.
 _ROLLED_BACK = {"40001", "40P01"}
+_READ_ONLY = "25006"
 # Connection lost, server going or starting, too many connections, demoted to read-only.
-_GONE = {"57P01", "57P02", "57P03", "57P05", "53300", "25006"}
+_GONE = {"57P01", "57P02", "57P03", "57P05", "53300", _READ_ONLY}
 _LOCKED = {"55P03"}
 _CANCELLED = {"57014"}
 # The statement did nothing, and is not at fault: the database's machine cannot serve it now.
@@ -57,6 +58,11 @@ def connection_lost(error: BaseException) -> bool:
         # InternalClientError too: what a statement meets whose connection is cut as it is sent.
         return True
     return state in _GONE or state.startswith("08")
+
+
+def demoted(error: BaseException) -> bool:
+    """Tell whether the server takes no writes, as one does that is no longer the primary."""
+    return sqlstate(error) == _READ_ONLY
 
 
 def is_transient(error: BaseException) -> bool:

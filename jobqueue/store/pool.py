@@ -8,14 +8,14 @@ must have comes from PgBouncer's ``connect_query`` or from the role (docs/operat
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import Any, TypeAlias
 
 import asyncpg
 from asyncpg.transaction import Transaction
 
 from jobqueue.errors import FailedPrecondition
-from jobqueue.store.faults import DRIVER_ERRORS, translated
+from jobqueue.runtime.tasks import start_detached
+from jobqueue.store.faults import DRIVER_ERRORS, demoted, translated
 from jobqueue.store.seams import connection_class
 from jobqueue.store.signals import QUERY_ENDED, QueryEnded
 from jobqueue.store.statements import name_of, statement
@@ -152,11 +152,11 @@ async def create_pool(
     connection cannot be had, FailedPrecondition as ``connect`` does.
     """
     options = _options(connect_timeout_s, application_name, pgbouncer=pgbouncer)
-    options["init"] = partial(_begin, timeout_s=connect_timeout_s, pgbouncer=pgbouncer)
     options["reset"] = _leave_as_it_is
     with translated():
         pool = await _Pool(
             dsn,
+            durable_within_s=connect_timeout_s if pgbouncer else None,
             min_size=0,  # a loop of the library's own would keep up more, and log each failure
             max_size=size,
             max_queries=_RENEWED_AFTER_QUERIES,
@@ -172,11 +172,20 @@ async def create_pool(
 
 
 class _Pool(asyncpg.Pool):
-    """Takes every connection back within 5 s.
+    """Takes every connection back within 5 s, and leaves a server that was demoted.
 
     A statement that is given up is cancelled on a second connection. Where that one is not
     answered either, the library waits for ever, through any timeout of the caller.
+
+    After a failover a connection may lead to what is a standby now: it answers for ever, and
+    refuses every write. One refusal has all connections replaced, each before its next use; the
+    new ones may find the primary.
     """
+
+    def __init__(self, dsn: str, *, durable_within_s: float | None, **options: Any) -> None:
+        """``durable_within_s``: how long each session may take to prove that it is; None: it is."""
+        super().__init__(dsn, init=self._begin, **options)
+        self._durable_within_s = durable_within_s
 
     async def release(
         self,
@@ -188,12 +197,16 @@ class _Pool(asyncpg.Pool):
         with contextlib.suppress(TimeoutError):
             await super().release(connection, timeout=timeout or _RELEASE_TIMEOUT_S)
 
+    async def _begin(self, connection: Connection) -> None:
+        """Get a new connection ready."""
+        if self._durable_within_s is not None:
+            await _require_durable(connection, self._durable_within_s)
+        connection.add_query_logger(self._hear)
 
-async def _begin(connection: Connection, *, timeout_s: float, pgbouncer: bool) -> None:
-    """Get a new connection of a pool ready."""
-    if pgbouncer:
-        await _require_durable(connection, timeout_s)
-    connection.add_query_logger(_tell)
+    def _hear(self, query: asyncpg.connection.LoggedQuery) -> None:
+        _tell(query)
+        if query.exception is not None and demoted(query.exception):
+            self._leaving = start_detached(self.expire_connections(), "leave-demoted")
 
 
 def _tell(query: asyncpg.connection.LoggedQuery) -> None:

@@ -82,6 +82,24 @@ async def test_a_database_that_does_not_exist_is_not_called_unreachable(database
         await connect(with_database(database, "missing"))
 
 
+async def test_a_pool_leaves_a_server_that_was_demoted_as_soon_as_it_refuses_a_write(
+    pg: Cluster, database: str, pool: Pool
+) -> None:
+    # As after a failover: the sessions of then stay read-only for ever, those of now are not.
+    change = f'ALTER DATABASE "{database_of(database)}"'
+    await pg.admin.execute(f"{change} SET default_transaction_read_only = on")
+    await pool.expire_connections()
+    async with pool.acquire() as one, pool.acquire() as other:
+        stale = {c.get_server_pid() for c in (one, other)}
+        await pg.admin.execute(f"{change} RESET default_transaction_read_only")
+        for connection in (one, other):
+            with pytest.raises(Unavailable), translated():
+                await add_queue(connection)
+    async with pool.acquire() as fresh:
+        await add_queue(fresh)
+        assert fresh.get_server_pid() not in stale
+
+
 async def test_a_lock_is_waited_for_only_as_long_as_said(db: Connection, another: Connect) -> None:
     await add_queue(db)
     holder = await another()
