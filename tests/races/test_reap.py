@@ -11,6 +11,7 @@ from jobqueue.store.pool import Connection
 from jobqueue.store.upkeep import promote_jobs
 from tests.store.conftest import Connect
 from tests.support.store import (
+    FAILURE,
     WORKER,
     add_queue,
     claim,
@@ -18,6 +19,7 @@ from tests.support.store import (
     expire_leases,
     make_due,
     path,
+    probes,
     settle,
     settlement,
     status,
@@ -66,6 +68,26 @@ async def test_a_late_worker_cannot_touch_a_reclaimed_job(db: Connection) -> Non
     assert await status(db, job_id) == "RUNNING"
     assert await settle(db, fresh, worker=OTHER_WORKER) == "settled"
     assert (await path(db, job_id)).count("DONE:COMPLETED") == 1
+
+
+async def test_a_failure_that_comes_after_a_younger_one_does_not_revive_a_dead_job(
+    db: Connection,
+) -> None:
+    await add_queue(db, max_retries=1)
+    (job_id,) = await submit(db)
+    older = await claim_one(db)
+    await expire_leases(db)
+    assert (await takeover().step(db)).taken == 1
+    await make_due(db)
+    await promote_jobs(db, 10)
+    younger = await claim_one(db, worker=OTHER_WORKER)
+    assert await settle(db, younger, FAILURE, worker=OTHER_WORKER) == "settled"
+    record = await path(db, job_id)
+    assert record[-1] == "DEAD_LETTERED:RETRIES_EXHAUSTED"
+
+    assert await settle(db, older, FAILURE) == "lost"
+    assert await path(db, job_id) == record
+    assert await claim(db, 1) == []
 
 
 async def test_a_settle_in_flight_beats_the_reaper(db: Connection, another: Connect) -> None:
@@ -129,19 +151,38 @@ async def test_two_reapers_take_each_lease_once(db: Connection, another: Connect
         assert (await path(db, job_id)).count("FAILED:LEASE_EXPIRED") == 1
 
 
-async def test_locked_rows_in_front_do_not_hide_the_others(
+async def test_ten_thousand_locked_rows_in_front_do_not_hide_the_one_behind_them(
     db: Connection, another: Connect
 ) -> None:
     await add_queue(db)
-    await submit(db, 40)
-    jobs = sorted(await claim(db, 40), key=lambda job: job.lease.job)
+    await submit(db, 10_001)
+    assert len(await claim(db, 10_001, where=probes(quota=10_001))) == 10_001
     await expire_leases(db)
     holder = await another()
     async with holder.transaction():
-        for job in jobs[:30]:
-            await hold(holder, job)
-        pages = await sweep(takeover(page_size=4), db)
-    assert sum(page.taken for page in pages) == 10
+        held = await holder.fetch(
+            "SELECT id FROM jobqueue.leases ORDER BY id LIMIT 10000 FOR UPDATE"
+        )
+        assert len(held) == 10_000
+        assert sum(page.taken for page in await sweep(takeover(), db)) == 1
+    (left,) = await db.fetch("SELECT count(*) AS n FROM jobqueue.leases")
+    assert left["n"] == 10_000
+
+
+async def test_jobs_that_hang_do_not_keep_their_place_before_those_behind_them(
+    db: Connection,
+) -> None:
+    slots = 4
+    await add_queue(db)
+    hanging = await submit(db, 2 * slots)
+    good = await submit(db, 100)
+    for first in (0, slots):
+        taken = await claim(db, slots)
+        assert [job.job_id for job in taken] == hanging[first : first + slots]
+        await expire_leases(db)
+        assert (await takeover().step(db)).taken == slots
+        await promote_jobs(db, 100)
+    assert [job.job_id for job in await claim(db, 200)] == good
 
 
 async def test_a_row_that_cannot_be_settled_is_passed_by_alone(bare: Connection) -> None:
