@@ -85,12 +85,18 @@ class Executor:
         self._endings: set[asyncio.Task[None]] = set()
         self._stuck: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._dropped = 0
         self._seconds: defaultdict[str, list[float]] = defaultdict(list)
 
     @property
     def running(self) -> int:
         """How many attempts are under way."""
         return len(self._attempts)
+
+    @property
+    def dropped(self) -> int:
+        """How many outcomes were not recorded so far."""
+        return self._dropped
 
     @property
     def load(self) -> Load:
@@ -217,6 +223,7 @@ class Executor:
 
     def _hear(self, jobs: Sequence[LeasedJob], held: bool, error: Exception | None) -> None:  # noqa: FBT001 - as ``Answered``
         if not held:
+            self._dropped += len(jobs)
             for job in jobs:
                 _tell_unsettled(job, error)
         self._freed(jobs)

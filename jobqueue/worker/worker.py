@@ -139,6 +139,7 @@ class Worker:
 
     async def _shut_down(self) -> bool:
         """Give everything back; return whether that was complete."""
+        dropped = self._executor.dropped
         self._claiming.close()
         self._tell("stopping")
         cuts = (self._unfit, self._asked.hurry)
@@ -148,7 +149,8 @@ class Worker:
         await self._claiming.stop(_HURRY_LIMIT_S)
         # The last turn may have brought jobs that are being handed back now.
         clean = await self._idle_within(_HURRY_LIMIT_S) and clean
-        return await self._close_leases() and clean
+        clean = await self._close_leases() and clean
+        return clean and self._executor.dropped == dropped
 
     async def _end_running(self) -> bool:
         """Stop what runs and hand it back, once it is dead."""

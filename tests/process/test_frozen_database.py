@@ -1,4 +1,4 @@
-"""`jq-server` ends in time though PostgreSQL does not even answer a cancelled query (R-4.9)."""
+"""Programs end in time though PostgreSQL does not even answer a cancelled query (R-4.9)."""
 
 import asyncio
 import signal
@@ -11,10 +11,12 @@ from jobqueue.embedded.server import EmbeddedPostgres
 from jobqueue.errors import DeadlineExceeded
 from jobqueue.lease import hot as module
 from jobqueue.lease.hot import HotConnection
+from jobqueue.store.migrate import migrate
 from jobqueue.store.pool import Connection, connect, transaction
 from tests.support.frozen import frozen, stopped
-from tests.support.programs import ServerProgram, run_ctl
-from tests.support.waiting import eventually_sync
+from tests.support.programs import ServerProgram, WorkerProgram, run_ctl
+from tests.support.store import add_queue, submit, waits
+from tests.support.waiting import eventually, eventually_sync
 
 NEVER_S = 3600
 FAR_BELOW_A_STATEMENT_TIMEOUT_S = 25.0
@@ -92,3 +94,67 @@ def test_a_frozen_database_does_not_outlast(
             assert server.ended(FAR_BELOW_A_STATEMENT_TIMEOUT_S) == 0
     finally:
         server.kill()
+
+
+QUICK = {
+    "lease_duration_s": 3,
+    "lease_renew_interval_s": 0.5,
+    "worker_heartbeat_interval_s": 0.5,
+    "worker_kill_grace_s": 0.5,
+    "worker_shutdown_grace_period_s": 1,
+}
+WORKERS_LIMIT_S = 40.0
+"""The grace of one that is cut off and of what it runs, and what it may take after them (+35 s)."""
+
+
+async def in_a_statement(db: Connection, holder: Connection) -> None:
+    """Let the outcome of a job wait for a lock."""
+    await holder.execute("BEGIN; LOCK TABLE jobqueue.finished IN SHARE MODE")
+    await submit(db, queue="statement", type="async-returns", payload=b"none")
+    await eventually(lambda: waits(db, "jq-settler"), what="a settle that waits")
+
+
+async def in_a_commit(db: Connection) -> None:
+    """Let the keeper wait for a standby that never confirms, with a job in the worker's hands."""
+    await submit(db, queue="commit", type="async-sleeps")
+    running = "SELECT count(*) = 2 FROM jobqueue.leases WHERE running"
+    await eventually(lambda: db.fetchval(running), what="a running job")
+    await db.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
+    await db.execute("SELECT pg_reload_conf()")
+    waiting = (
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE application_name = 'jq-keeper' AND wait_event = 'SyncRep'"
+    )
+    await eventually(lambda: db.fetchval(waiting), what="a commit that waits")
+
+
+def worker_of(queue: str, dsn: str, folder: Path) -> WorkerProgram:
+    folder.mkdir()
+    return WorkerProgram(dsn, folder, "--queues", queue, **QUICK)
+
+
+async def test_a_frozen_database_does_not_outlast_workers_in_a_statement_in_a_commit_or_in_none(
+    tmp_path: Path,
+) -> None:
+    states = ("none", "statement", "commit")
+    with EmbeddedPostgres(tmp_path / "pg", durable=False) as server:
+        await migrate(server.dsn)
+        db, holder = await connect(server.dsn), await connect(server.dsn)
+        for state in states:
+            await add_queue(db, state)
+        workers = [worker_of(state, server.dsn, tmp_path / state) for state in states]
+        try:
+            for worker in workers:
+                await asyncio.to_thread(worker.ready)
+            await in_a_statement(db, holder)
+            await in_a_commit(db)
+            with frozen(server):
+                for worker in workers:
+                    worker.send(signal.SIGTERM)
+                codes = [await asyncio.to_thread(w.ended, WORKERS_LIMIT_S) for w in workers]
+            assert codes == [0, 1, 1], "two left a lease behind"
+        finally:
+            for worker in workers:
+                worker.kill()
+            holder.terminate()
+            db.terminate()

@@ -9,9 +9,11 @@ import random
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import asyncpg
+import psutil
 import pytest
 
 from jobqueue.client import AsyncClient, JobSpec
@@ -99,7 +101,7 @@ async def test_a_worker_that_is_told_twice_gives_everything_back_and_says_so(
 ) -> None:
     async with serving(database, scheduler__interval_ms=100) as server:
         patient = {**SETTINGS, "worker_shutdown_grace_period_s": 60}
-        for _ in range(ROUNDS // 2):
+        for again in (signal.SIGTERM, signal.SIGINT):
             await feed(server, 12)
             worker = WorkerProgram(database, tmp_path, "--concurrency", "4", **patient)
             with ended_after(worker):
@@ -108,10 +110,44 @@ async def test_a_worker_that_is_told_twice_gives_everything_back_and_says_so(
                 worker.send(signal.SIGTERM)
                 await _stopping(worker)
                 await asyncio.sleep(moments.uniform(0, LAST_MOMENT_S))
-                worker.send(signal.SIGTERM)
+                worker.send(again)
                 assert await asyncio.to_thread(worker.ended, 20) == 1, worker.text()
             assert await conn.fetchval(HELD) == 0
         await assert_sound(conn)
+
+
+@pytest.mark.slow
+async def test_a_worker_that_is_killed_while_it_ends_loses_no_job_and_leaves_no_process(
+    database: str, conn: asyncpg.Connection, tmp_path: Path, moments: random.Random
+) -> None:
+    short = {**SETTINGS, "lease_duration_s": 3, "worker_shutdown_grace_period_s": 60}
+    async with serving(database, reaper__interval_ms=100, scheduler__interval_ms=100) as server:
+        for _ in range(ROUNDS // 2):
+            await feed(server, 12)
+            worker = WorkerProgram(database, tmp_path, "--concurrency", "4", **short)
+            with ended_after(worker):
+                await asyncio.to_thread(worker.ready)
+                await _running(conn, "sleep 60")
+                worker.send(signal.SIGTERM)
+                await _stopping(worker)
+                await asyncio.sleep(moments.uniform(0, LAST_MOMENT_S))
+                family = psutil.Process(worker.process.pid).children(recursive=True)
+                held = await conn.fetchval(HELD)
+                worker.send(signal.SIGKILL)
+                assert await asyncio.to_thread(worker.ended) == -signal.SIGKILL
+            assert held > 0, "it was killed with work in its hands"
+            await eventually(lambda: _all_back(conn), what="the end of its leases")
+            await eventually(partial(_gone, family), what="the end of its processes")
+        await assert_sound(conn)
+
+
+async def _all_back(conn: asyncpg.Connection) -> bool:
+    return bool(await conn.fetchval(HELD) == 0)
+
+
+async def _gone(family: list[psutil.Process]) -> bool:
+    _, alive = psutil.wait_procs(family, timeout=0)
+    return not alive
 
 
 @asynccontextmanager

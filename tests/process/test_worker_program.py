@@ -179,6 +179,26 @@ async def test_the_end_of_the_grace_releases_what_runs_uncharged(
     assert (job.retry_count, dead(pid)) == (0, True)
 
 
+async def test_the_end_of_the_grace_cancels_tasks_and_still_gives_their_jobs_back(
+    server: Facade, start: Start, tmp_path: Path
+) -> None:
+    notes = [tmp_path / f"note-{number}" for number in range(4)]
+    worker = await ready(start("--concurrency", "4", worker_shutdown_grace_period_s=0.5))
+    ids = [await server.submit(type="async-sleeps", payload=str(note).encode()) for note in notes]
+    for job_id in ids:
+        await becomes(server, job_id, "RUNNING")
+    worker.send(signal.SIGTERM)
+    assert await exits(worker) == 0, worker.text()
+    assert [note.read_text() for note in notes] == ["True"] * 4, "each was cancelled"
+    for job_id in ids:
+        job = await server.get(job_id)
+        assert (job_pb2.JobStatus.Name(job.status), job.reason, job.retry_count) == (
+            "JOB_STATUS_PENDING",
+            "RELEASED",
+            0,
+        )
+
+
 async def test_a_second_signal_releases_fast_and_exits_non_zero(
     server: Facade, start: Start, tmp_path: Path
 ) -> None:

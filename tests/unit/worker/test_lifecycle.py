@@ -107,6 +107,20 @@ async def test_what_runs_at_the_end_of_the_grace_is_ended_and_handed_back(
     assert dead(pid)
 
 
+async def test_a_worker_that_cannot_hand_back_what_it_ran_exits_non_zero(
+    worker: Running, leases: RecordingLeases, tmp_path: Path
+) -> None:
+    worker.options = WorkerOptions(Room(), RunRules(), shutdown_grace_s=0.1)
+    job = leased("sleeps", str(tmp_path / "pid").encode())
+    leases.queue = [job]
+    worker.start()
+    await appears(tmp_path / "pid")
+    leases.gone.add(job.lease)
+    worker.asked.shutdown.set()
+    assert await worker.ended() == EXIT_HURRIED
+    assert job.lease not in leases.settled
+
+
 async def test_a_second_signal_releases_at_once_and_exits_non_zero(
     worker: Running, leases: RecordingLeases, tmp_path: Path
 ) -> None:
