@@ -2,10 +2,12 @@
 
 import asyncio
 
+import pytest
+
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.outcome import LeaseExpired
 from jobqueue.lease.signals import LEASES_EXPIRED, TAKEOVER_SKIPPED, TakeoverSkipped
-from jobqueue.lease.takeover import Page, Takeover, expired, unstarted
+from jobqueue.lease.takeover import Kind, Page, Takeover, expired, unstarted
 from jobqueue.store.leases import lock_expired_leases, renew_leases, settle_leases
 from jobqueue.store.pool import Connection
 from jobqueue.store.upkeep import promote_jobs
@@ -209,6 +211,21 @@ async def test_a_row_that_cannot_be_settled_is_passed_by_alone(bare: Connection)
     assert [s.lease for s in skipped] == [bad, bad], "once in each sweep"
     left = await bare.fetch("SELECT id FROM jobqueue.leases")
     assert [r["id"] for r in left] == [bad.job]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"), [("expires_at", expired()), ("claimed_at", unstarted(timeout_s=60.0))]
+)
+async def test_a_lease_that_is_over_since_no_time_stops_no_other(
+    bare: Connection, column: str, kind: Kind
+) -> None:
+    await add_queue(bare)
+    await submit(bare, 2)
+    odd, plain = await claim(bare, 2, running=False)
+    change = f"UPDATE jobqueue.leases SET {column} = $2::text::timestamptz WHERE id = $1"
+    await bare.execute(change, odd.lease.job, "-infinity")  # no time that the product stores
+    await bare.execute(change, plain.lease.job, "2001-01-01")
+    assert (await Takeover(kind, page_size=10, crash_limit=3).step(bare)).taken == 2
 
 
 async def test_a_job_that_kills_its_workers_stops_at_the_crash_limit(db: Connection) -> None:

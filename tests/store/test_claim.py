@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from jobqueue.domain.outcome import Released
-from jobqueue.store.leases import lock_queue
+from jobqueue.store.leases import lock_queue, start_leases
 from jobqueue.store.pool import Connection
 from jobqueue.store.queues import delete_queue, pause_queue
 from tests.store.conftest import Connect
@@ -73,6 +73,24 @@ async def test_order_is_priority_then_ready_at_then_id(db: Connection) -> None:
     )
     claimed = [job.job_id for job in await claim(db, 10)]
     assert claimed == [later_high, high, *tied, low]
+
+
+@pytest.mark.parametrize("at", ["-infinity", "infinity", "4713-01-01 BC"])
+async def test_a_job_that_is_ready_since_no_time_stops_no_claim(bare: Connection, at: str) -> None:
+    await add_queue(bare)
+    odd, plain = await submit(bare, 2)
+    # Not a time the product stores: a hand in the database does.
+    await bare.execute(
+        "UPDATE jobqueue.ready r SET ready_at = $2::text::timestamptz FROM jobqueue.jobs j "
+        "WHERE j.id = r.id AND j.job_id = $1",
+        odd,
+        at,
+    )
+    jobs = await claim(bare, 2, running=False)
+    assert {job.job_id for job in jobs} == {odd, plain}
+    leases = [job.lease for job in jobs]
+    answers = await start_leases(bare, worker=WORKER, leases=leases, lease_s=60.0)
+    assert [answer.state for answer in answers] == ["started"] * 2
 
 
 async def test_a_claim_of_fewer_than_there_are_takes_the_oldest(db: Connection) -> None:

@@ -1,5 +1,6 @@
 """Figures of queues: exact after any history, with the roller on and off (R-5.2)."""
 
+import math
 import random
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
@@ -209,6 +210,13 @@ async def test_what_ended_before_the_window_is_not_in_its_rates(
     assert (await one(bare, 60.0)).error_rate is None
     assert await prune_minutes(bare, 3600.0) == 0
     assert await prune_minutes(bare, 60.0) == int(rolled)
+
+
+async def test_a_job_that_is_ready_since_no_time_hides_no_figure(bare: Connection) -> None:
+    await add_queue(bare)
+    await submit(bare)
+    await bare.execute("UPDATE jobqueue.ready SET ready_at = '-infinity'")
+    assert (await one(bare)).oldest_runnable_s == math.inf
 
 
 async def test_the_oldest_runnable_age_is_that_of_any_priority(db: Connection) -> None:

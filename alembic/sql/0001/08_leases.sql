@@ -10,6 +10,10 @@
 -- - leases.id BETWEEN i AND i can be looked up in an index, but an ordered read of that index is no
 --   use for it, as it would be for leases.id = i.
 -- - No part joins another one. What is needed later is carried along.
+--
+-- Seconds between two times are reckoned from their epochs, here and in what looks at many jobs:
+-- PostgreSQL 15 and 16 cannot subtract infinite times, and one job with such a time, which only a
+-- hand in the database can have stored, would fail the statement for all.
 
 -- Claims at most p_count jobs: visits the probes in their order and takes the oldest ready jobs of
 -- each, up to its quota. Returns them with their bodies, in the order in which they should run.
@@ -117,7 +121,8 @@ BEGIN
            trace_context::text AS trace_context, retries, crashes,
            CASE WHEN running THEN 0 ELSE handbacks END AS handbacks,
            CASE WHEN running THEN 0 ELSE unhandled END AS unhandled,
-           base_delay_s, max_delay_s, multiplier, date_part('epoch', at - ready_at) AS waited_s
+           base_delay_s, max_delay_s, multiplier,
+           date_part('epoch', at) - date_part('epoch', ready_at) AS waited_s
     FROM b
     ORDER BY ord, ready_at, id;
 END $$;
@@ -153,7 +158,7 @@ BEGIN
         FROM k
         WHERE l.id BETWEEN k.id AND k.id AND l.token = k.token AND k.expired IS NOT TRUE
         RETURNING l.id, l.token, l.queue_id, l.seq, l.attempt, l.worker_id,
-                  date_part('epoch', l.started_at - l.ready_at) AS waited_s
+                  date_part('epoch', l.started_at) - date_part('epoch', l.ready_at) AS waited_s
     ), x AS (
         DELETE FROM jobqueue.leases l USING k
         WHERE l.id BETWEEN k.id AND k.id AND l.token = k.token AND k.expired

@@ -38,7 +38,7 @@ WITH cur AS MATERIALIZED (
 SELECT q.name AS queue, q.paused, q.max_running, now() AS as_of,
        c.by_status AS counts,
        n.ended, n.failed, n.busy_ms,
-       (SELECT extract(epoch FROM now() - min(o.ready_at))::float8
+       (SELECT date_part('epoch', now()) - date_part('epoch', min(o.ready_at))
         FROM generate_series(0, 9) p,
              LATERAL (SELECT r.ready_at FROM jobqueue.ready r
                       WHERE r.queue_id = q.queue_id AND r.priority = p

@@ -4,7 +4,7 @@
 SELECT l.id AS job, l.token, l.running, l.retries, l.crashes, l.handbacks, l.unhandled,
        j.max_retries, q.base_delay_s, q.max_delay_s, q.multiplier, q.name AS queue,
        w.name AS worker_id,
-       extract(epoch FROM now() - l.claimed_at)::float8 - $3::float8 AS overdue_s
+       date_part('epoch', now()) - date_part('epoch', l.claimed_at) - $3::float8 AS overdue_s
 FROM jobqueue.leases l
 JOIN jobqueue.jobs j ON j.id = l.id
 JOIN jobqueue.queues q ON q.queue_id = l.queue_id
