@@ -359,7 +359,7 @@ SLOW_RENEWALS = """
 """
 
 
-async def test_fifty_leases_are_renewed_together_three_times_a_lease_by_a_slow_database(
+async def test_fifty_leases_are_renewed_together_and_in_time_by_a_slow_database(
     database: str, db: Connection
 ) -> None:
     await submit(db, 50)

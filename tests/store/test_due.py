@@ -7,7 +7,7 @@ import pytest
 
 from jobqueue.domain.outcome import Unhandled
 from jobqueue.store.pool import Connection
-from jobqueue.store.queues import pause_queue
+from jobqueue.store.queues import cancel_queue_jobs, delete_queue, pause_queue
 from jobqueue.store.upkeep import Promoted, PromotedQueue, expire_jobs, promote_jobs
 from tests.store.conftest import Connect
 from tests.support.store import (
@@ -52,6 +52,25 @@ async def test_a_failed_job_becomes_pending_with_an_event_and_its_counters(db: C
     assert ready is not None
     assert (ready["retries"], ready["attempt"]) == (1, 1)
     assert (await claim_one(db)).attempt == 2
+
+
+async def test_a_row_without_a_number_for_its_next_event_stops_no_sweep(bare: Connection) -> None:
+    await add_queue(bare)
+    stuck, plain = [(await submit(bare, delay_s=60.0, ttl_s=60.0))[0] for _ in range(2)]
+    await bare.execute(
+        "UPDATE jobqueue.scheduled s SET seq = 2147483647, failed = true FROM jobqueue.jobs j "
+        "WHERE j.id = s.id AND j.job_id = $1",
+        stuck,
+    )
+    await make_due(bare)
+    assert (await promote_jobs(bare, 10)).count == 1
+    assert await status(bare, plain) == "PENDING"
+    await end_ttl(bare)
+    assert (await expire_jobs(bare, 10)).total() == 1
+    (other,) = await submit(bare)
+    await delete_queue(bare, "q", force=True)
+    assert (await cancel_queue_jobs(bare, 10)).count == 1
+    assert await status(bare, other) == "DEAD_LETTERED"
 
 
 async def test_paused_queues_are_promoted_but_not_announced(db: Connection) -> None:

@@ -2,6 +2,7 @@
 -- asked to stop. Skips held rows. Returns how many of each queue were cancelled, and asked.
 -- Tombstones stay for ever, so one that was dealt with must cost nothing: waiting jobs are looked
 -- for while the figures tell of any, and for five minutes after the deletion, because figures lag.
+-- Passes by what promote_jobs passes by.
 -- LATERAL: without such a queue neither ready nor scheduled is read; nor leases, by each EXISTS.
 -- $1 limit int, of each table, and of each queue. Relies on ready_claim.
 WITH q AS MATERIALIZED (
@@ -13,19 +14,21 @@ WITH q AS MATERIALIZED (
     FROM jobqueue.queues o WHERE o.deleted_at IS NOT NULL
 ), cr AS MATERIALIZED (
     SELECT x.ctid FROM q, LATERAL (
-        SELECT r.ctid FROM jobqueue.ready r WHERE r.queue_id = q.queue_id
+        SELECT r.ctid FROM jobqueue.ready r
+        WHERE r.queue_id = q.queue_id AND r.seq < 2147483647
         ORDER BY r.priority, r.ready_at, r.id  -- as the index is: it must not read all queues' jobs
         LIMIT $1::int FOR UPDATE SKIP LOCKED) x
     WHERE q.waiting LIMIT $1::int
 ), cs AS MATERIALIZED (
     SELECT x.ctid FROM q, LATERAL (
-        SELECT s.ctid FROM jobqueue.scheduled s WHERE s.queue_id = q.queue_id
+        SELECT s.ctid FROM jobqueue.scheduled s
+        WHERE s.queue_id = q.queue_id AND s.seq < 2147483647
         LIMIT $1::int FOR UPDATE SKIP LOCKED) x
     WHERE q.waiting LIMIT $1::int
 ), cl AS MATERIALIZED (
     SELECT l.id, l.token, l.running FROM jobqueue.leases l
     WHERE EXISTS (SELECT FROM q) AND l.queue_id IN (SELECT queue_id FROM q)
-      AND NOT l.cancel_requested
+      AND NOT l.cancel_requested AND l.seq < 2147483647
     LIMIT $1::int FOR UPDATE SKIP LOCKED
 ), r AS (
     DELETE FROM jobqueue.ready r USING cr WHERE r.ctid = cr.ctid
