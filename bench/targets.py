@@ -19,7 +19,16 @@ from bench.workloads.batch_submit import IN_PROCESS, WAYS
 from bench.workloads.claim import BIG, CALLS, CLAIM, EMPTY
 from bench.workloads.event_cost import DROPPED, KEPT
 from bench.workloads.held import FULL_SPEED
-from bench.workloads.recovery import DEAF, KILLED, RESTARTED, STOPPED
+from bench.workloads.recovery import (
+    DEAF,
+    KILLED,
+    LEADER_KILLED,
+    LEADER_PAUSED,
+    LOCK_S,
+    RESTARTED,
+    STOPPED,
+    TICK_S,
+)
 from bench.workloads.scale_out import variant
 from bench.workloads.single_submit import ECHO
 
@@ -265,6 +274,15 @@ _RECOVERING = (
         median(_RECOVERY, f"{OURS}, {DEAF}", "p99"),
         most=1000,
         unit=" ms",
+    ),
+    *(
+        Target(
+            f"{cell}, p99: the time of the lock and one look",
+            median(_RECOVERY, f"{OURS}, {cell}", "p99"),
+            most=1000 * (LOCK_S + TICK_S),
+            unit=" ms",
+        )
+        for cell in (LEADER_KILLED, LEADER_PAUSED)
     ),
 )
 _MEMORY = tuple(

@@ -1,10 +1,15 @@
 """Recovery: how soon all goes on after a worker, the database or a connection is lost."""
 
 import asyncio
+import json
 import random
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import asyncpg
 
@@ -21,10 +26,16 @@ from bench.workloads.base import FOREIGN, SCENE_S, Plan, Workload, says
 from bench.workloads.pickup import ALL_DONE, PER_SECOND, pick_up_times, submit_at_random
 from jobqueue.client import AsyncClient
 from jobqueue.domain.job import JobSpec
+from tests.support.redis import RedisServer
 
 KILLED, STOPPED = "worker killed, to FAILED", "worker told to stop, to PENDING"
 RESTARTED, DEAF = "database restarted, to a claim", "wake-ups cut, to the handler"
+LEADER_KILLED = "acting server killed, to FAILED"
+LEADER_PAUSED = "acting server paused, to FAILED"
 LEASE_S = 5.0
+LOCK_S = 3.0
+TICK_S = 1.0
+"""Between two looks of the reaper; the default."""
 DEAF_S = 5.0
 
 _HELD = 10
@@ -32,6 +43,10 @@ _DELAY_S = 0.5
 _ENDS_S = 60.0
 _HOLDING = ("--concurrency", str(_HELD))
 _PREFETCHING = ("--concurrency", str(_HELD // 2), "--prefetch", str(_HELD - _HELD // 2))
+_FAR_S = 600.0
+"""A lease that ends when we say so, and not before."""
+_LOCK, _ACTS = "reaper", "acting: "
+"""Of the lines of a server's log."""
 _HANGS = JobSpec(queue=QUEUE, type="hang")
 _BACKOFF = f"UPDATE jobqueue.queues SET base_delay_s = {_DELAY_S}, max_delay_s = {_DELAY_S}"
 _NOW = "SELECT clock_timestamp()"
@@ -40,6 +55,10 @@ _EXPIRIES = """
     SELECT l.id, l.expires_at FROM jobqueue.leases l JOIN jobqueue.workers w USING (worker_id)
     WHERE w.pid = $1
 """
+_END_LEASES = """
+    UPDATE jobqueue.leases l SET expires_at = clock_timestamp() FROM jobqueue.workers w
+    WHERE w.worker_id = l.worker_id AND w.pid = $1
+"""
 _EXPIRED = """
     SELECT extract(epoch FROM e.at - l.expires_at)::float8 FROM jobqueue.job_events e
     JOIN unnest($1::bigint[], $2::timestamptz[]) l (id, expires_at) ON l.id = e.job
@@ -47,6 +66,10 @@ _EXPIRED = """
 """
 _AGAIN = """
     SELECT extract(epoch FROM claimed_at - ready_at)::float8 FROM jobqueue.leases WHERE attempt > 1
+"""
+_REAPED = """
+    SELECT extract(epoch FROM at - $1::timestamptz)::float8 FROM jobqueue.job_events
+    WHERE reason = 'LEASE_EXPIRED' AND to_status = 'FAILED' AND at > $1::timestamptz
 """
 _RELEASED = """
     SELECT extract(epoch FROM at - $1::timestamptz)::float8 FROM jobqueue.job_events
@@ -75,7 +98,10 @@ class Recovery(Workload):
         " PostgreSQL is stopped for a while under a backlog: from the start of its new process to"
         " the first claim. Connections that listen are ended, and from"
         f" {DEAF_S:.0f} s later on jobs are submitted as in the idle pick-up: from `submit` to the"
-        " handler. All but the last by the clock and the tables of the database."
+        " handler. Of two servers with Redis, that which holds the reaper's lock, of"
+        f" {LOCK_S:.0f} s, is killed or stopped with SIGSTOP for longer than that; right after it"
+        " leases end: from the signal to the event that says FAILED. All but the fourth by the"
+        " clock and the tables of the database."
     )
     columns = (
         Column("p50", "p50 ms"),
@@ -95,11 +121,14 @@ class Recovery(Workload):
         killed_s = LEASE_S + faults + 3 * SCENE_S
         restarted_s = faults * (form.recovery_outage_s + 3) + 2 * SCENE_S
         deaf_s = DEAF_S + form.pickup_jobs / PER_SECOND + 2 * SCENE_S
+        leaderless_s = faults * (LOCK_S + TICK_S) + SCENE_S
         losses: Sequence[tuple[str, Callable[[Stage], Awaitable[Sample]], float]] = (
             (KILLED, _killed, killed_s),
             (STOPPED, _stopped, faults * 2 + 2 * SCENE_S),
             (RESTARTED, _restarted, restarted_s),
             (DEAF, _deaf, deaf_s),
+            (LEADER_KILLED, partial(_leaderless, signal.SIGKILL), leaderless_s),
+            (LEADER_PAUSED, partial(_leaderless, signal.SIGSTOP), leaderless_s),
         )
         return [Plan("jobqueue", name, partial(run, stage), s) for name, run, s in losses]
 
@@ -193,6 +222,79 @@ async def _deaf(stage: Stage) -> Sample:
         window = await scene.meter.since(first)
         times = await pick_up_times(scene)
     return _sample(times, 1, stage.form.pickup_jobs, foreign_pct=window.foreign_pct)
+
+
+async def _leaderless(number: signal.Signals, stage: Stage) -> Sample:
+    """Take the acting server away again and again, and give it back as it was or as a new one."""
+    faults = stage.form.recovery_faults
+    late: list[float] = []
+    async with stage.scene(Ours()) as scene, _redis(scene) as start:
+        first = await scene.meter.read()
+        victims = await _holding(scene, faults, *_HOLDING, lease_duration_s=_FAR_S)
+        servers = [await start() for _ in range(2)]
+        for victim in victims:
+            pid = victim.pid
+            await _kill(scene, victim)
+            leader = await _leader(servers)
+            told_at = await scene.connection.fetchval(_NOW)
+            leader.tell(number)
+            await scene.connection.execute(_END_LEASES, pid)
+            late += await _reaped(scene, told_at)
+            if number is signal.SIGSTOP:
+                leader.tell(signal.SIGCONT)
+                continue
+            await scene.end(leader)
+            servers = [each for each in servers if each is not leader] + [await start()]
+        window = await scene.meter.since(first)
+    return _sample(late, faults, _HELD, foreign_pct=window.foreign_pct)
+
+
+@asynccontextmanager
+async def _redis(scene: Scene) -> AsyncIterator[Callable[[], Awaitable[Program]]]:
+    """Yield how to start servers that share a Redis."""
+    with TemporaryDirectory(prefix="jobqueue-bench-redis-") as folder:
+        redis = await asyncio.to_thread(RedisServer, Path(folder))
+
+        async def start() -> Program:
+            locks = {"redis_addr": redis.addr, "redis_lock_ttl_ms": round(LOCK_S * 1000)}
+            return (await start_server(scene, **locks))[0]
+
+        try:
+            yield start
+        finally:
+            await asyncio.to_thread(redis.kill)
+
+
+async def _leader(servers: Sequence[Program]) -> Program:
+    """Wait until one server acts and every other one stands by; return the first."""
+    acting: list[Program] = []
+
+    async def one_acts() -> bool:
+        said = {server: _last_of_lock(server) for server in servers}
+        acting[:] = [server for server, message in said.items() if message.startswith(_ACTS)]
+        return all(said.values()) and len(acting) == 1
+
+    await until(one_acts, within_s=_ENDS_S, what="one acting server")
+    return acting[0]
+
+
+def _last_of_lock(server: Program) -> str:
+    """Return what a server said last about the reaper's lock."""
+    whole, _, _ = server.text().rpartition("\n")
+    lines = [json.loads(line) for line in whole.splitlines() if line.startswith("{")]
+    return next((each["message"] for each in reversed(lines) if each.get("lock") == _LOCK), "")
+
+
+async def _reaped(scene: Scene, since: datetime) -> list[float]:
+    """Wait until every job of one worker is taken back; return how long after ``since``."""
+    late: list[float] = []
+
+    async def all_are() -> bool:
+        late[:] = await _seconds(scene, _REAPED, since)
+        return len(late) >= _HELD
+
+    await until(all_are, within_s=_ENDS_S, what="that leases are taken back")
+    return late
 
 
 async def _holding(scene: Scene, count: int, *flags: str, **settings: object) -> Sequence[Program]:
