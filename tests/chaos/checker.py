@@ -140,11 +140,11 @@ def is_charged_what_it_cost(tale: Tale, _: History) -> Iterator[str]:
     """I6: retries are what charged ends add up to, and never more than allowed."""
     if tale.row is None:
         return
-    for life in tale.lives():
-        charges = sum(map(_charged, _ends(life)))
+    for stretch in tale.stretches():
+        charges = sum(map(_charged, _ends(stretch)))
         if charges > tale.row.max_retries + 1:
             yield f"{charges} attempts were charged, {tale.row.max_retries + 1} are allowed"
-    charges = sum(map(_charged_and_retried, _with_next(_since_operator(tale.events))))
+    charges = sum(map(_charged_and_retried, _with_next(tale.stretches()[-1])))
     if charges != tale.row.retries:
         yield f"retry_count is {tale.row.retries}, its events charge {charges}"
 
@@ -352,8 +352,8 @@ def _token(event: Event) -> int:
     return event.token if event.token is not None else -1
 
 
-def _ends(life: Sequence[Event]) -> Iterator[Event]:
-    return (event for event in life if event.to_status == "FAILED")
+def _ends(events: Sequence[Event]) -> Iterator[Event]:
+    return (event for event in events if event.to_status == "FAILED")
 
 
 def _charged(event: Event) -> bool:
@@ -371,12 +371,6 @@ def _charged_and_retried(pair: tuple[Event, Event | None]) -> bool:
 
 def _with_next(events: Sequence[Event]) -> Iterator[tuple[Event, Event | None]]:
     return zip(events, [*events[1:], None], strict=True)
-
-
-def _since_operator(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events since the counters were last set to 0."""
-    resets = [i for i, event in enumerate(events) if event.reason == "OPERATOR_RETRY"]
-    return events[resets[-1] :] if resets else events
 
 
 def _first_start_after_ttl(tale: Tale) -> float | None:

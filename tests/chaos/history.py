@@ -148,6 +148,15 @@ class Tale:
             lives[-1].append(event)
         return lives
 
+    def stretches(self) -> list[list[Event]]:
+        """Cut the events where an operator set the counters to 0: in the middle of a life, too."""
+        stretches: list[list[Event]] = [[]]
+        for event in self.events:
+            if event.reason == "OPERATOR_RETRY":
+                stretches.append([])
+            stretches[-1].append(event)
+        return stretches
+
     def leases(self) -> "list[Held]":
         """Return the times under a lease: from ASSIGNED to the next move out of it."""
         held: list[Held] = []

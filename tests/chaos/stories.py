@@ -50,7 +50,7 @@ class Story:
         """Move once."""
         self._now += after_s
         self._move(status, reason)
-        if reason == "OPERATOR_RETRY":
+        if self.events[-1].move == (DEAD, PENDING):
             self._attempt = 0
         return self
 
@@ -104,6 +104,9 @@ def good() -> History:
     crashed.runs_to((FAILED, "RELEASED"), (PENDING, "RELEASED")).runs_to((DONE, "COMPLETED"))
     spent = Story("spent", 400)
     spent.runs_to((FAILED, "HANDLER_FAILED"), (DEAD, "RETRIES_EXHAUSTED"))
+    helped = Story("helped", 1000)
+    helped.runs_to((FAILED, "HANDLER_FAILED"), (PENDING, "OPERATOR_RETRY"))
+    helped.runs_to((FAILED, "HANDLER_FAILED"), (DEAD, "RETRIES_EXHAUSTED"))
     killer = Story("killer", 500)
     for end in ((PENDING, "RETRY_DUE"), (PENDING, "RETRY_DUE"), (DEAD, "CRASH_LIMIT")):
         killer.runs_to().goes(FAILED, "LEASE_EXPIRED", LEASE_S).goes(*end)
@@ -111,7 +114,7 @@ def good() -> History:
     delayed = Story("delayed", 700).waits_until(5.0).runs_to((DONE, "COMPLETED"))
     first = Story("first", 800).runs_to((DONE, "COMPLETED"))
     second = Story("second", 900, begins_at=1.0).runs_to((DONE, "COMPLETED"))
-    stories = [plain, failing, crashed, spent, killer, late, delayed, first, second]
+    stories = [plain, failing, crashed, spent, killer, late, delayed, first, second, helped]
     rows = [
         _row(plain, "q", key="key"),
         _row(failing, "q", retries=1),
@@ -122,6 +125,7 @@ def good() -> History:
         _row(delayed, "q", not_before=5.0, ttl_s=2.0),
         _row(first, "narrow"),
         _row(second, "narrow"),
+        _row(helped, "q", max_retries=0),
     ]
     calls = [Call(row.ref, row.job, row.key) for row in rows]
     calls.append(Call("again", "plain", "key"))
