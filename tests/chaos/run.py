@@ -74,10 +74,10 @@ class Run:
             await system.settle_down()
             load = Load(system.addresses, self._jobs, random.Random(self._rng.random()))
             await load.prepare()
-            async with _beside(self._watch(system, load), load.operate()):
+            async with beside(keep_count(system, load), load.operate()):
                 await self._suffer(system, load)
-            await self._quiet(system)
-            history = await self._read(system, load)
+            await quiet(system)
+            history = await read_all(system, load)
         finally:
             await asyncio.to_thread(system.close)
         ends = Counter(
@@ -108,37 +108,42 @@ class Run:
 
         await asyncio.gather(submitting, *(lane() for _ in range(_LANES)))
 
-    async def _watch(self, system: System, load: Load) -> None:
-        while True:
-            with contextlib.suppress(*DRIVER_ERRORS):
-                async with system.looking() as db:
-                    await load.watch(db)
-            await asyncio.sleep(0.2)
 
-    async def _quiet(self, system: System) -> None:
-        """Wait until every job has ended."""
-
-        async def over() -> bool:
-            with contextlib.suppress(*DRIVER_ERRORS):
-                async with system.looking() as db:
-                    return await count_live(db) == 0
-            return False
-
-        await eventually(over, within_s=_QUIET_S, what="the end of all jobs")
-
-    async def _read(self, system: System, load: Load) -> History:
-        rules = Rules(LEASE_S, max_running={QUEUES[1]: NARROW_LIMIT})
-        listener = Listener(system.broker, TOPIC)
-        try:
+async def keep_count(system: System, load: Load) -> None:
+    """Tell the load how many jobs have not ended, until cancelled."""
+    while True:
+        with contextlib.suppress(*DRIVER_ERRORS):
             async with system.looking() as db:
-                published = await read_kafka(listener, db, within_s=60.0)
-                return await read_history(db, rules, load.calls, system.notes, published)
-        finally:
-            listener.close()
+                await load.watch(db)
+        await asyncio.sleep(0.2)
+
+
+async def quiet(system: System) -> None:
+    """Wait until every job has ended."""
+
+    async def over() -> bool:
+        with contextlib.suppress(*DRIVER_ERRORS):
+            async with system.looking() as db:
+                return await count_live(db) == 0
+        return False
+
+    await eventually(over, within_s=_QUIET_S, what="the end of all jobs")
+
+
+async def read_all(system: System, load: Load, lease_s: float = LEASE_S) -> History:
+    """Return what is known of every job, once its events have arrived in Kafka."""
+    rules = Rules(lease_s, max_running={QUEUES[1]: NARROW_LIMIT})
+    listener = Listener(system.broker, TOPIC)
+    try:
+        async with system.looking() as db:
+            published = await read_kafka(listener, db, within_s=60.0)
+            return await read_history(db, rules, load.calls, system.notes, published)
+    finally:
+        listener.close()
 
 
 @asynccontextmanager
-async def _beside(*works: object) -> AsyncIterator[None]:
+async def beside(*works: object) -> AsyncIterator[None]:
     """Run these until the block ends; one that fails fails the block."""
     tasks = [asyncio.ensure_future(work) for work in works]  # type: ignore[call-overload]
     try:

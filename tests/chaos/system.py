@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -48,6 +48,23 @@ SETTINGS = {
     "redis_lock_ttl_ms": 2000,
     "server_shutdown_grace_period_s": 5,
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who takes part beside two servers, and what programs are told."""
+
+    workers: int = 3
+    remotes: int = 2
+    handlers: str = "tests.chaos.work"
+    flags: tuple[str, ...] = ()
+    """For workers, beside those that everyone gets."""
+    settings: Mapping[str, object] = field(default_factory=lambda: SETTINGS)
+    servers: Callable[[], Mapping[str, object]] = dict
+    """Settings of one server alone, such as a port of its own."""
+
+
+CHAOS = Cast()
 _POSTGRES = {
     # Processes are killed here, not machines: what was written stays without fsync.
     "fsync": "off",
@@ -77,8 +94,9 @@ class Slot:
 class System:
     """Two servers, workers on the database and behind the servers, and all they need."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, cast: Cast = CHAOS) -> None:
         self.folder = folder
+        self.cast = cast
         self.notes = _made(folder / "notes")
         self._logs = _made(folder / "logs")
         self._named: Counter[str] = Counter()
@@ -104,11 +122,8 @@ class System:
         facts = read_facts(self.postgres.data_dir)
         assert facts is not None
         socket = to_socket(str(facts.socket_path))
-        self.links = {
-            "server-0": self._link(Link(socket)),
-            "worker-0": self._link(Link(socket)),
-            "worker-1": self._link(Link(socket)),
-        }
+        linked = ("server-0", "worker-0", "worker-1")
+        self.links = {name: self._link(Link(socket)) for name in linked}
         ports = [free_port(), free_port()]
         self.addresses = [f"127.0.0.1:{port}" for port in ports]
         for i, port in enumerate(ports):
@@ -116,8 +131,8 @@ class System:
         servers = [_slot(f"server-{i}", partial(self._server, i, p)) for i, p in enumerate(ports)]
         for slot in servers:
             slot.program.ready()
-        workers = [_slot(f"worker-{i}", partial(self._worker, i)) for i in range(3)]
-        remotes = [_slot(f"remote-{i}", partial(self._remote, i)) for i in range(2)]
+        workers = [_slot(f"worker-{i}", partial(self._worker, i)) for i in range(self.cast.workers)]
+        remotes = [_slot(f"remote-{i}", partial(self._remote, i)) for i in range(self.cast.remotes)]
         return {slot.name: slot for slot in (*servers, *workers, *remotes)}
 
     def _link(self, link: Link) -> Link:
@@ -152,19 +167,25 @@ class System:
             kafka_brokers=self.broker.address,
             kafka_topic=TOPIC,
             **self._armed(f"server-{i}"),
-            **SETTINGS,
+            **self.cast.settings,
+            **self.cast.servers(),
         )
 
     def _worker(self, i: int) -> Program:
-        flags = (*_FLAGS, "--worker-id", self._next_name(f"worker-{i}"))
+        armed = self._armed(f"worker-{i}")
         dsn = self.dsn(f"worker-{i}")
-        return WorkerProgram(dsn, self._logs, *flags, **self._armed(f"worker-{i}"), **SETTINGS)
+        flags = self._flags(f"worker-{i}")
+        return WorkerProgram(dsn, self._logs, *flags, **armed, **self.cast.settings)
 
     def _remote(self, i: int) -> Program:
         order = [self.links[f"grpc-{(i + n) % 2}"].address for n in range(2)]
         address = f"ipv4:{','.join(order)}"
-        flags = (*_FLAGS, "--prefetch", "4", "--worker-id", self._next_name(f"remote-{i}"))
-        return RemoteWorkerProgram(address, self._logs, *flags, **SETTINGS)
+        flags = (*self._flags(f"remote-{i}"), "--prefetch", "4")
+        return RemoteWorkerProgram(address, self._logs, *flags, **self.cast.settings)
+
+    def _flags(self, slot: str) -> tuple[str, ...]:
+        handlers = ("--handlers", self.cast.handlers, *self.cast.flags)
+        return (*_FLAGS, *handlers, "--worker-id", self._next_name(slot))
 
     def arm(self, slot: str, seam: str) -> None:
         """Let the next program of a slot meet this accident, and the ones after it none."""
@@ -225,8 +246,8 @@ class System:
 
 
 _FLAGS = (
-    *("--handlers", "tests.chaos.work", "--queues", ",".join(QUEUES)),
-    *("--concurrency", "8", "--log-level", "info"),
+    *("--queues", ",".join(QUEUES), "--concurrency", "8"),
+    *("--log-level", "info"),
 )
 
 
