@@ -17,8 +17,9 @@ JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 unexport PYTHONDONTWRITEBYTECODE
 # Of the images' tags.
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
-# How long PostgreSQL stays away in show-outage.
-MINUTES ?= 5
+# How long PostgreSQL stays away in show-outage, and how long a soak takes.
+show-outage: MINUTES ?= 5
+soak: MINUTES ?= 10
 # How far make model goes, and from where; the seed of a run that failed runs it again.
 EXAMPLES ?= 500
 STEPS ?= 50
@@ -140,6 +141,10 @@ chaos: $(READY) ## Run a whole system through kills, pauses and cuts, and check 
 
 chaos-long: $(READY) ## The same for an hour or more
 	$(BIN)/python -m tests.chaos --jobs 100000 --rounds 20 $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+.PHONY: soak
+soak: $(READY) ## Run a whole system under steady work for MINUTES, and find what grows
+	$(BIN)/python -m tests.soak --minutes $(MINUTES) --seed $(SEED) $(ARGS)
 
 mutants: $(READY) ## Break the product in each of many places; a test must notice each time
 	$(BIN)/python -m tools.mutants $(ARGS)

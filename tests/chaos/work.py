@@ -33,7 +33,7 @@ def _note(*words: object) -> None:
 
 
 @contextmanager
-def _noted(context: Context) -> Iterator[str]:
+def noted(context: Context) -> Iterator[str]:
     """Note the beginning of an attempt, and its end when it comes to one."""
     nonce = uuid4().hex
     _note("begun", context.job_id, context.attempt, nonce, os.getpid())
@@ -44,7 +44,7 @@ def _noted(context: Context) -> Iterator[str]:
 @handler("short")
 async def short(context: Context) -> str:
     """Work for a moment."""
-    with _noted(context) as nonce:
+    with noted(context) as nonce:
         await asyncio.sleep(random.uniform(0, _SHORT_S))
         return nonce
 
@@ -52,7 +52,7 @@ async def short(context: Context) -> str:
 @handler("long")
 async def long(context: Context) -> str:
     """Work for longer than a lease lasts without being renewed."""
-    with _noted(context) as nonce:
+    with noted(context) as nonce:
         for _ in range(int(_LONG_S / _STEP_S)):
             await asyncio.sleep(_STEP_S)
             _note("alive", nonce)
@@ -62,7 +62,7 @@ async def long(context: Context) -> str:
 @handler("child")
 def child(context: Context) -> str:
     """Work in a process of its own."""
-    with _noted(context) as nonce:
+    with noted(context) as nonce:
         time.sleep(random.uniform(0, _SHORT_S))
         return nonce
 
@@ -70,7 +70,7 @@ def child(context: Context) -> str:
 @handler("stubborn", timeout=0.5)
 def stubborn(context: Context) -> str:
     """Work for ever at the first attempt, and refuse to end: only SIGKILL helps."""
-    with _noted(context) as nonce:
+    with noted(context) as nonce:
         while context.attempt == 1:
             try:
                 time.sleep(_STEP_S)
@@ -84,7 +84,7 @@ def stubborn(context: Context) -> str:
 @handler("flaky")
 async def flaky(context: Context) -> str:
     """Fail one time in two."""
-    with _noted(context) as nonce:
+    with noted(context) as nonce:
         if random.random() < 0.5:
             raise ValueError("as it happens")
         return nonce
@@ -93,14 +93,14 @@ async def flaky(context: Context) -> str:
 @handler("doomed")
 async def doomed(context: Context) -> None:
     """Fail for good."""
-    with _noted(context):
+    with noted(context):
         raise Fail("no retry can help")
 
 
 @handler("later")
 async def later(context: Context) -> str:
     """Ask for another time once."""
-    with _noted(context) as nonce:
+    with noted(context) as nonce:
         if context.attempt == 1:
             raise RetryLater(0.2, "not yet")
         return nonce

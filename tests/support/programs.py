@@ -74,6 +74,10 @@ class Program:
             self.process.kill()
             self.process.wait()
 
+    def size(self) -> int:
+        """Return how many bytes it has logged."""
+        return self._log.stat().st_size
+
     def text(self) -> str:
         """Return the whole log."""
         return self._log.read_text(encoding="utf-8", errors="replace")
