@@ -1,4 +1,4 @@
-"""A program in a session of its own, whose whole process group can be ended.
+"""A program in a session of its own, which can be ended with all that it started.
 
 Programs are started from the thread of the event loop, which is the main thread: the
 parent-death signal follows the thread that started a process.
@@ -7,6 +7,7 @@ parent-death signal follows the thread that started a process.
 import asyncio
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -15,21 +16,24 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import IO, Any
 
 from jobqueue.worker.guard import Guard
+from jobqueue.worker.guard_process import MARK
 
 _VANISH_LIMIT_S = 1.0
 """SIGKILL empties a group at once; only zombies that no init process reaps look alive longer."""
 
 
 class ProcessGroup:
-    """One started program and everything it starts, unless that leaves the group.
+    """One started program and everything it starts.
 
-    ``exited`` may be waited for by many; ``end`` leaves no process of the group alive.
+    ``exited`` may be waited for by many; ``end`` leaves nothing of it alive, neither in the group
+    nor, on Linux, outside of it.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes], guard: Guard) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], guard: Guard, mark: str) -> None:
         self._process = process
         self._guard = guard
-        guard.add(process.pid)  # first: a worker that is killed before leaves it unguarded
+        self._mark = mark
+        guard.add(process.pid, mark)  # first: a worker that is killed before leaves it unguarded
         self._exit = _watch(process)
 
     @classmethod
@@ -48,16 +52,17 @@ class ProcessGroup:
         """
         stdin, stdout, stderr = streams
         guard.stand_by()
+        mark = secrets.token_hex(8)
         process = subprocess.Popen(
             argv,
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
-            env=env,
+            env={**(os.environ if env is None else env), MARK: mark},
             pass_fds=keep_fds,
             start_new_session=True,
         )
-        return cls(process, guard)
+        return cls(process, guard, mark)
 
     @property
     def pid(self) -> int:
@@ -81,13 +86,16 @@ class ProcessGroup:
     async def end(self, patience: Coroutine[Any, Any, object] | None = None) -> int:
         """End the group: SIGTERM, then SIGKILL once ``patience`` is over (None: at once).
 
-        Returns the leader's exit code when the leader is dead and its group empty.
+        Returns the leader's exit code when the leader is dead and nothing that it started lives.
         """
+        # While the leader lives, what descends from it can be told by that.
+        kin = await self._guard.sweeper.kin(self.pid) if self.alive else ()
         if patience is not None:
             self._signal(signal.SIGTERM)
             await _first(self.exited(), patience)
         self._signal(signal.SIGKILL)
         code = await self.exited()
+        await self._guard.sweeper.sweep(self._mark, kin)
         await self._vanish()
         self._guard.discard(self.pid)
         return code

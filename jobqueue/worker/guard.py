@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 from jobqueue.worker import guard_process
+from jobqueue.worker.sweep import Sweeper
 
 _END_LIMIT_S = 2.0
 
@@ -21,7 +22,8 @@ class Guard:
     """
 
     def __init__(self) -> None:
-        self._groups: set[int] = set()
+        self._groups: dict[int, str] = {}
+        self.sweeper = Sweeper()
         self._process: subprocess.Popen[bytes] | None = None
 
     def stand_by(self) -> None:
@@ -29,18 +31,19 @@ class Guard:
         if self._process is None:
             self._restart()
 
-    def add(self, group: int) -> None:
-        """Have ``group`` killed when the worker dies."""
-        self._groups.add(group)
-        self._tell(f"+{group}\n")
+    def add(self, group: int, mark: str) -> None:
+        """Have ``group``, and what left it with this mark, killed when the worker dies."""
+        self._groups[group] = mark
+        self._tell(f"+{group} {mark}\n")
 
     def discard(self, group: int) -> None:
         """The group is gone; its number may come back as somebody else's."""
-        self._groups.discard(group)
+        self._groups.pop(group, None)
         self._tell(f"-{group}\n")
 
     def close(self) -> None:
         """Kill the groups still known and end the guard."""
+        self.sweeper.close()
         if self._process is None:
             return
         self._shut(self._process)
@@ -69,7 +72,8 @@ class Guard:
             argv, stdin=subprocess.PIPE, stdout=null, stderr=null, start_new_session=True
         )
         pipe = self._pipe(self._process)
-        os.write(pipe, "".join(f"+{group}\n" for group in self._groups).encode())
+        known = "".join(f"+{group} {mark}\n" for group, mark in self._groups.items())
+        os.write(pipe, known.encode())
         os.set_blocking(pipe, False)
 
     @staticmethod

@@ -19,7 +19,7 @@ from tests.support.recording_leases import leased
 class Gap(Guard):
     """A guard that its worker never gets to tell anything."""
 
-    def add(self, group: int) -> None:
+    def add(self, group: int, mark: str) -> None:
         """Die of SIGKILL, leaving the number of the group behind."""
         Path(sys.argv[2]).write_text(str(group))
         os.kill(os.getpid(), signal.SIGKILL)

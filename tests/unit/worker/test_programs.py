@@ -113,16 +113,6 @@ async def test_what_a_command_leaves_behind_is_killed(run: Run, tmp_path: Path) 
     assert dead(pid_in(path))
 
 
-async def test_a_process_that_left_the_group_does_not_hold_the_job(
-    run: Run, tmp_path: Path
-) -> None:
-    path = tmp_path / "pid"
-    command = f"setsid sh -c 'echo $$ > {path}; exec sleep 60' & while [ ! -s {path} ]; do :; done"
-    settlement = await run("shell", shell(f"{command}; echo done"))
-    assert settlement.result == b"done\n"
-    os.kill(pid_in(path), 9)
-
-
 @pytest.mark.parametrize(
     "payload",
     [
