@@ -30,6 +30,7 @@ from jobqueue.worker.context import Context
 from jobqueue.worker.declare import declared
 from jobqueue.worker.endings import describe, outcome_of, outcome_of_error
 from jobqueue.worker.frames import Channel, Frame, outcome_frame, receive_blocking
+from jobqueue.worker.leftovers import Leftovers, adopt_orphans
 
 _stopping = threading.Event()
 
@@ -42,7 +43,9 @@ def main(fd: int, parent: int, scope: Scope = nullcontext) -> None:
     """Serve until the worker closes the socket."""
     end_with_parent(parent, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    adopt_orphans()
     os.set_inheritable(fd, False)
+    _close_in_copies(fd)
     log = os.dup(1)
     os.dup2(2, 1)
     with socket.socket(fileno=fd) as channel, channel.makefile("rwb") as file:
@@ -50,6 +53,17 @@ def main(fd: int, parent: int, scope: Scope = nullcontext) -> None:
         if setup is not None:
             _start_logging(setup, log)
             _serve(file, setup, scope)
+
+
+def _close_in_copies(fd: int) -> None:
+    """A copy of this process must not answer, nor keep the worker from seeing that we are dead."""
+    ours = [fd]
+
+    def close() -> None:
+        if ours:  # a copy of the copy may have opened another file under the number
+            os.close(ours.pop())
+
+    os.register_at_fork(after_in_child=close)
 
 
 def _start_logging(setup: Frame, log: int) -> None:
@@ -68,13 +82,16 @@ def _on_term(_number: int, _frame: object) -> NoReturn:
 def _serve(file: Channel, setup: Frame, scope: Scope) -> None:
     limits = Limits(**setup.head["limits"])
     error = _import(setup.head["path"], setup.head["modules"], limits)
-    _send(file, Frame({"ready": not error, "error": error}))
-    last = bool(error)
+    _answer(file, setup, Frame({"ready": not error, "error": error}))
+    last, process, leftovers = bool(error), os.getpid(), Leftovers()
     while not last and (order := receive_blocking(file)):
         outcome, last = _run(order, limits, scope)
+        if os.getpid() != process:
+            os._exit(0)  # the handler forked, and this is the copy
         if _stopping.is_set():
             return  # the worker decided what became of this attempt
-        _send(file, outcome_frame(outcome, last=last))
+        last = leftovers.clear() or last
+        _answer(file, order, outcome_frame(outcome, last=last))
 
 
 def _import(path: list[str], modules: list[str], limits: Limits) -> str:
@@ -90,14 +107,20 @@ def _import(path: list[str], modules: list[str], limits: Limits) -> str:
 
 def _run(order: Frame, limits: Limits, scope: Scope) -> tuple[Outcome, bool]:
     """Run one handler; the flag says that this process should not run another."""
-    signal.signal(signal.SIGTERM, _on_term)  # the last handler may have taken it
+    signal.signal(signal.SIGTERM, _on_term)  # the last handler may have taken it,
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])  # or blocked it
     try:
         with _surrounded(order, scope):
             return outcome_of(_handler(order)(_context(order)), limits), False
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its outcome
-        return outcome_of_error(error, limits), not isinstance(error, Exception)
+        return outcome_of_error(error, limits), not _is_plain(error)
     finally:
         _flush()
+
+
+def _is_plain(error: BaseException) -> bool:
+    """Out of memory, or told to exit, a process is not what it was."""
+    return isinstance(error, Exception) and not isinstance(error, MemoryError)
 
 
 @contextmanager
@@ -134,8 +157,8 @@ def _context(order: Frame) -> Context:
     )
 
 
-def _send(file: Channel, frame: Frame) -> None:
-    file.write(frame.pack())
+def _answer(file: Channel, asked: Frame, answer: Frame) -> None:
+    file.write(answer.answering(asked).pack())
     file.flush()
 
 

@@ -66,6 +66,7 @@ class Child:
         self.group = group
         self._reader = reader
         self._writer = writer
+        self._asked = 0
 
     @classmethod
     async def start(cls, guard: Guard, setup: ChildSetup) -> "Child":
@@ -92,12 +93,18 @@ class Child:
         return child
 
     async def ask(self, order: Frame) -> Frame:
-        """Send one job, return the answer. Raises ChildFailed when the process dies over it."""
+        """Send one job, return the answer.
+
+        Raises ChildFailed when the process dies over it, or says something else; then end it.
+        """
+        self._asked += 1
         try:
-            self._writer.write(order.pack())
-            return await receive(self._reader)
+            self._writer.write(order.numbered(self._asked).pack())
+            return await receive(self._reader, self._asked)
         except (EOFError, OSError) as error:
             raise ChildFailed(f"handler process {exit_words(await self._death())}") from error
+        except ValueError as error:
+            raise ChildFailed("handler process broke the connection to its worker") from error
 
     async def end(self, patience: Coroutine[Any, Any, object] | None = None) -> None:
         """End the process and everything it started; see ``ProcessGroup.end``."""

@@ -37,6 +37,14 @@ def completed(raw: bytes, limits: Limits) -> Completed:
 
 def outcome_of_error(error: BaseException, limits: Limits) -> Outcome:
     """Return the outcome of a handler that raised ``error``."""
+    try:
+        return _outcome_of_error(error, limits)
+    except BaseException as fault:  # noqa: BLE001 - the error is the handler's own class: any part of it may raise
+        text = f"{type(error).__name__}, which cannot be read: {type(fault).__name__}"
+        return Failed(safe_text(text, limits.error_bytes))
+
+
+def _outcome_of_error(error: BaseException, limits: Limits) -> Outcome:
     match error:
         case RetryLater():
             return Postponed(error.delay_s, _safe(error.why, limits))

@@ -8,12 +8,15 @@ import asyncio
 import json
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from jobqueue.domain.limits import MIB, Limits
 from jobqueue.domain.outcome import Completed, Failed, Outcome, Postponed, Refused
 
 _LENGTHS = struct.Struct(">II")
+_HEAD_BYTES, _BODY_BYTES = MIB, Limits().result_bytes
+"""Of an answer: an error text in JSON, a result."""
 
 
 class Channel(Protocol):
@@ -44,11 +47,28 @@ class Frame:
         head = json.dumps(self.head).encode()
         return _LENGTHS.pack(len(head), len(self.body)) + head + self.body
 
+    def numbered(self, number: int) -> "Frame":
+        """Return it with a number, which the answer will bear."""
+        return replace(self, head={**self.head, "number": number})
 
-async def receive(reader: asyncio.StreamReader) -> Frame:
-    """Read one frame. Raises EOFError or OSError when the other side is gone."""
+    def answering(self, asked: "Frame") -> "Frame":
+        """Return it as the answer to ``asked``."""
+        return self.numbered(asked.head["number"])
+
+
+async def receive(reader: asyncio.StreamReader, number: int) -> Frame:
+    """Read the answer to what was asked under ``number``.
+
+    Raises EOFError or OSError when the other side is gone, ValueError when it says anything else:
+    a handler can write to whatever its process has open.
+    """
     sizes = _LENGTHS.unpack(await reader.readexactly(_LENGTHS.size))
-    return Frame(json.loads(await reader.readexactly(sizes[0])), await reader.readexactly(sizes[1]))
+    if sizes[0] > _HEAD_BYTES or sizes[1] > _BODY_BYTES:
+        raise ValueError(f"no answer has {sizes} bytes")
+    head = json.loads(await reader.readexactly(sizes[0]))
+    if not isinstance(head, dict) or head.get("number") != number:
+        raise ValueError("the answer is not to what was asked")
+    return Frame(head, await reader.readexactly(sizes[1]))
 
 
 def receive_blocking(file: Channel) -> Frame | None:

@@ -19,6 +19,8 @@ class RetryLater(Exception):
     Raises ValueError unless ``delay_s`` is a number from 0 to ten years.
     """
 
+    why: str = ""
+
     def __init__(self, delay_s: float, why: str = "") -> None:
         if math.isnan(delay_s) or not 0 <= delay_s <= MAX_DELAY_S:
             raise ValueError(f"delay_s must be between 0 and {MAX_DELAY_S:.12g}, not {delay_s!r}")
@@ -29,6 +31,8 @@ class RetryLater(Exception):
 
 class Fail(Exception):
     """Raise it when no retry can help: the job is dead-lettered as REFUSED at once."""
+
+    why: str = ""  # what a class below says that does not call ours
 
     def __init__(self, why: str = "") -> None:
         super().__init__(why)

@@ -30,7 +30,9 @@ def registry() -> Registry:
         "ignores-input": ("true",),
         "stubborn": ("sh", "-c", 'trap "" TERM; echo $$ > "$0"; sleep 60 & wait; wait; sleep 60'),
     }
-    return load_handlers(["tests.support.handlers"], commands, allow_shell=True)
+    return load_handlers(
+        ["tests.support.handlers", "tests.support.hostile_handlers"], commands, allow_shell=True
+    )
 
 
 @pytest_asyncio.fixture(scope="session")

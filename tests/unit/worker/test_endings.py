@@ -6,6 +6,7 @@ from jobqueue.domain.limits import Limits
 from jobqueue.domain.outcome import Completed, Failed, Postponed, Refused
 from jobqueue.worker.endings import describe, outcome_of, outcome_of_error
 from jobqueue.worker.frames import Frame, frame_outcome, outcome_frame, receive
+from jobqueue.worker.verdicts import Fail, RetryLater
 from tests.support.handlers import exception_of, value_of
 
 LIMITS = Limits()
@@ -92,15 +93,60 @@ def test_an_exception_without_a_message_is_named() -> None:
 )
 async def test_an_outcome_crosses_the_socket_unchanged(outcome: Completed) -> None:
     reader = asyncio.StreamReader()
-    reader.feed_data(outcome_frame(outcome, last=True).pack())
-    frame = await receive(reader)
+    reader.feed_data(outcome_frame(outcome, last=True).numbered(7).pack())
+    frame = await receive(reader, 7)
     assert frame.head["last"]
     assert frame_outcome(frame) == outcome
 
 
 async def test_half_a_frame_is_an_end() -> None:
     reader = asyncio.StreamReader()
-    reader.feed_data(Frame({"a": 1}, b"body").pack()[:-1])
+    reader.feed_data(Frame({"a": 1}, b"body").numbered(1).pack()[:-1])
     reader.feed_eof()
     with pytest.raises(EOFError):
-        await receive(reader)
+        await receive(reader, 1)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        Frame({"end": "completed"}).numbered(6).pack(),
+        Frame({"end": "completed"}).pack(),
+        b"\0\0\0\2\0\0\0\0[]",
+        b"\0\0\0\2\0\0\0\0xx",
+        b"\0\0\0\2\0\0\0\0\xff\xff",
+        b"a line of text",
+        (2).to_bytes(4) + (LIMITS.result_bytes + 1).to_bytes(4),
+    ],
+)
+async def test_what_is_no_answer_to_the_question_is_not_taken_for_one(said: bytes) -> None:
+    reader = asyncio.StreamReader()
+    reader.feed_data(said)
+    with pytest.raises(ValueError, match=r"."):
+        await receive(reader, 7)
+
+
+class Mute(Fail):
+    def __init__(self) -> None:
+        """Not call ours."""
+
+
+class Late(RetryLater):
+    def __init__(self) -> None:
+        """Not say when."""
+
+
+class Trap(Fail):
+    def __init__(self) -> None:
+        """Leave the word to a property."""
+
+    @property
+    def why(self) -> str:  # type: ignore[override]
+        raise SystemExit(9)
+
+
+def test_verdicts_of_classes_of_its_own_are_outcomes_whatever_they_forgot() -> None:
+    assert outcome_of_error(Mute(), LIMITS) == Refused("")
+    late = Failed("Late, which cannot be read: AttributeError")
+    assert outcome_of_error(Late(), LIMITS) == late
+    assert outcome_of_error(Trap(), LIMITS) == Failed("Trap, which cannot be read: SystemExit")

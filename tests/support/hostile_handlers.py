@@ -1,0 +1,153 @@
+"""Handlers that harm others, or leave behind what outlives them. Each takes a path as payload."""
+
+import os
+import resource
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from jobqueue.worker import Context, handler
+
+STRAY = """trap '' TERM; echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 600"""
+"""A shell command that ignores SIGTERM, notes its process id in the file $0, and stays."""
+
+_NULL = subprocess.DEVNULL
+
+
+def let_loose(context: Context, env: Mapping[str, str] | None = None) -> Path:
+    """Start a process in a session of its own, and wait until it has noted its id."""
+    path = Path(os.fsdecode(context.payload))
+    argv = ["/bin/sh", "-c", STRAY, str(path)]
+    subprocess.Popen(argv, stdin=_NULL, stdout=_NULL, stderr=_NULL, env=env, start_new_session=True)
+    return noted(path)
+
+
+def noted(path: Path) -> Path:
+    """Wait for the note."""
+    while not path.exists():
+        time.sleep(0.01)
+    return path
+
+
+@handler("leaves-a-child")
+def leaves_a_child(context: Context) -> None:
+    let_loose(context)
+
+
+@handler("leaves-a-nameless-child")
+def leaves_a_nameless_child(context: Context) -> None:
+    """Leave one with an environment that says nothing of where it is from."""
+    let_loose(context, {"PATH": os.environ["PATH"]})
+
+
+@handler("leaves-a-daemon")
+def leaves_a_daemon(context: Context) -> None:
+    """Leave one as daemons are made: of two forks, in a session of its own, all files closed."""
+    path = Path(os.fsdecode(context.payload))
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.closerange(0, 256)
+            os.execv("/bin/sh", ["/bin/sh", "-c", STRAY, str(path)])
+        os._exit(0)
+    noted(path)
+
+
+@handler("crashes-beside-a-daemon")
+def crashes_beside_a_daemon(context: Context) -> None:
+    leaves_a_daemon(context)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@handler("hangs-beside-a-daemon")
+def hangs_beside_a_daemon(context: Context) -> None:
+    """Leave one, ignore the end, and never return."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    leaves_a_daemon(context)
+    time.sleep(600)
+
+
+@handler("kills-its-worker")
+def kills_its_worker(context: Context) -> None:
+    """Leave one, and end the worker as nothing else would."""
+    if context.attempt == 1:
+        leaves_a_daemon(context)
+    os.kill(os.getppid(), signal.SIGKILL)
+
+
+@handler("forks")
+def forks(context: Context) -> bytes:
+    """Return twice: here, and in a copy of the process."""
+    if os.fork() == 0:
+        return b"from the copy"
+    return context.payload
+
+
+@handler("forks-a-slow-copy")
+def forks_a_slow_copy(_context: Context) -> int:
+    """Return, while a copy of the process has not yet."""
+    copy = os.fork()
+    if copy == 0:
+        time.sleep(600)
+    return copy
+
+
+@handler("sets-an-alarm")
+def sets_an_alarm(_context: Context) -> int:
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    return os.getpid()
+
+
+@handler("waits-for-an-alarm")
+def waits_for_an_alarm(_context: Context) -> int:
+    """Wait for longer than the alarm above."""
+    time.sleep(0.2)
+    return os.getpid()
+
+
+@handler("blocks-sigterm")
+def blocks_sigterm(_context: Context) -> int:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    return os.getpid()
+
+
+@handler("lowers-a-limit")
+def lowers_a_limit(_context: Context) -> int:
+    """Leave the process with hardly a file to open."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (8, hard))
+    return os.getpid()
+
+
+@handler("runs-out-of-memory")
+def runs_out_of_memory(_context: Context) -> None:
+    raise MemoryError(os.getpid())
+
+
+@handler("closes-every-file")
+def closes_every_file(_context: Context) -> None:
+    os.closerange(0, 256)
+
+
+@handler("closes-its-streams")
+def closes_its_streams(_context: Context) -> int:
+    os.closerange(0, 3)
+    return os.getpid()
+
+
+@handler("writes-into-every-file")
+def writes_into_every_file(_context: Context) -> None:
+    """Write what looks like an answer to whoever listens; its own log is spared."""
+    for fd in range(3, 64):
+        try:
+            os.write(fd, b"\0\0\0\2\0\0\0\0{}")
+        except OSError:
+            continue
+
+
+@handler("process")
+def process(_context: Context) -> int:
+    """Return the number of the process that runs this."""
+    return os.getpid()

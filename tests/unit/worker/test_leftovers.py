@@ -1,0 +1,124 @@
+"""What a handler leaves behind: nothing of it outlives its attempt, nor harms the next job."""
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+
+from jobqueue.domain.outcome import Fate
+from jobqueue.domain.state import Reason
+from jobqueue.worker.guard_process import MARK
+from tests.support.hostile_handlers import STRAY
+from tests.unit.worker.conftest import Run
+from tests.unit.worker.test_handlers import dead, pid_in
+
+
+def shell(command: str) -> bytes:
+    return json.dumps({"command": command}).encode()
+
+
+def stray(path: Path, start: str = "setsid") -> str:
+    """Return a command that lets one loose, and waits until it has noted its id."""
+    loose = f"{start} sh -c {shlex.quote(STRAY)} {path} &"
+    return f"{loose} while [ ! -e {path} ]; do sleep 0.01; done"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "pid"
+
+
+async def pid_of(run: Run, kind: str = "process") -> int:
+    return int((await run(kind)).result or b"")
+
+
+@pytest.mark.parametrize("kind", ["leaves-a-child", "leaves-a-nameless-child", "leaves-a-daemon"])
+async def test_what_left_the_group_of_a_handler_process_ends_with_the_attempt(
+    run: Run, path: Path, kind: str
+) -> None:
+    assert (await run(kind, str(path).encode())).fate is Fate.DONE
+    assert dead(pid_in(path))
+
+
+async def test_it_ends_when_the_process_crashes_and_when_it_is_killed(
+    run: Run, tmp_path: Path
+) -> None:
+    crashed, killed = tmp_path / "crashed", tmp_path / "killed"
+    settlement = await run("crashes-beside-a-daemon", str(crashed).encode())
+    assert settlement.detail == "handler process died with signal SIGSEGV"
+    assert dead(pid_in(crashed))
+    settlement = await run("hangs-beside-a-daemon", str(killed).encode(), timeout_s=1.0)
+    assert settlement.reason is Reason.TIMED_OUT
+    assert dead(pid_in(killed))
+
+
+async def test_what_left_the_group_of_a_command_ends_with_it(run: Run, path: Path) -> None:
+    settlement = await run("shell", shell(f"{stray(path)}; echo done"))
+    assert settlement.result == b"done\n"
+    assert dead(pid_in(path))
+
+
+async def test_a_nameless_one_ends_when_its_command_is_killed(run: Run, path: Path) -> None:
+    command = f"{stray(path, f'env -u {MARK} setsid')}; sleep 60"
+    settlement = await run("shell", shell(command), timeout_s=1.0)
+    assert settlement.reason is Reason.TIMED_OUT
+    assert dead(pid_in(path))
+
+
+async def test_a_command_may_let_a_daemon_live_by_taking_its_mark(run: Run, path: Path) -> None:
+    settlement = await run("shell", shell(f"{stray(path, f'env -u {MARK} setsid')}; echo done"))
+    assert settlement.result == b"done\n"
+    pid = pid_in(path)
+    assert not dead(pid)
+    os.kill(pid, 9)
+
+
+async def test_a_copy_of_the_process_does_not_answer_for_it_nor_for_the_next_job(run: Run) -> None:
+    assert (await run("forks", b"from the handler")).result == b"from the handler"
+    assert (await run("echo", b"next")).result == b"next"
+    assert (await run("echo", b"last")).result == b"last"
+
+
+async def test_a_copy_that_does_not_end_is_ended(run: Run) -> None:
+    copy = await pid_of(run, "forks-a-slow-copy")
+    assert dead(copy)
+
+
+async def test_an_alarm_does_not_strike_the_next_job_of_the_process(run: Run) -> None:
+    set_in = await pid_of(run, "sets-an-alarm")
+    assert await pid_of(run, "waits-for-an-alarm") == set_in
+
+
+async def test_a_blocked_sigterm_still_ends_the_next_job(run: Run, path: Path) -> None:
+    blocked_in = await pid_of(run, "blocks-sigterm")
+    await run("sleeps", str(path).encode(), timeout_s=0.5)
+    assert pid_in(path) == blocked_in
+    assert path.with_suffix(".end").exists(), "it ended by itself, not by SIGKILL"
+
+
+@pytest.mark.parametrize("kind", ["lowers-a-limit", "runs-out-of-memory", "closes-its-streams"])
+async def test_a_process_that_lacks_something_since_runs_no_other_job(run: Run, kind: str) -> None:
+    before = await pid_of(run)
+    settlement = await run(kind)
+    assert str(before) in (settlement.detail or (settlement.result or b"").decode())
+    assert await pid_of(run) != before
+    assert dead(before)
+
+
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        ("closes-every-file", "handler process exited with code 1"),
+        ("writes-into-every-file", "handler process broke the connection to its worker"),
+    ],
+)
+async def test_a_handler_that_breaks_its_connection_fails_alone(
+    run: Run, kind: str, how: str
+) -> None:
+    broken = await pid_of(run)
+    settlement = await run(kind)
+    assert (settlement.reason, settlement.detail) == (Reason.HANDLER_FAILED, how)
+    assert dead(broken)
+    assert (await run("echo", b"next")).result == b"next"
