@@ -260,6 +260,9 @@ def _name(flags: Flags, i: int) -> Sequence[str]:
 def _run(work: Coroutine[Any, Any, int]) -> int:
     import uvloop  # noqa: PLC0415 - not for --help
 
+    from jobqueue.runtime.guests import run_among_guests  # noqa: PLC0415 - the same
+    from jobqueue.runtime.log import get_logger  # noqa: PLC0415 - the same
+
     async def ended() -> int:
         code = await work
         if code:
@@ -267,7 +270,10 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
             _exit(code)
         return code
 
-    return uvloop.run(ended())
+    def told(error: BaseException) -> None:
+        get_logger(__name__).error("a handler tried to end the worker's loop", error=error)
+
+    return run_among_guests(ended(), uvloop.new_event_loop, told)
 
 
 def _exit(code: int) -> NoReturn:

@@ -1,6 +1,8 @@
 """One of several worker processes: `python -m jobqueue.cli.worker_process PARENT PLACE FLAG…`.
 
-Ends like on SIGTERM when its parent is gone, so that a killed parent leaves no workers behind.
+Ends like on SIGTERM when its parent is gone, so that a killed parent leaves no workers behind. Its
+exit code is that of `jq-worker`, but for an end as asked: 0 is also what a handler makes of it that
+calls ``os._exit(0)``.
 """
 
 import signal
@@ -8,7 +10,11 @@ import sys
 
 from jobqueue.cli.worker import main
 from jobqueue.runtime.parent import end_with_parent
+from jobqueue.worker.supervisor import EXIT_AS_ASKED
 
 if __name__ == "__main__":
     end_with_parent(int(sys.argv.pop(1)), signal.SIGTERM)
-    main(sys.argv.pop(1))
+    try:
+        main(sys.argv.pop(1))
+    except SystemExit as end:
+        sys.exit(end.code or EXIT_AS_ASKED)

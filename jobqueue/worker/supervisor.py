@@ -25,7 +25,10 @@ FIRST_WAIT_S, LAST_WAIT_S = 0.5, 30.0
 STEADY_S = 60.0
 """A child that lived this long is not one that keeps crashing."""
 
-_FINAL = frozenset({0, 2})
+EXIT_AS_ASKED = 4
+"""What a child ends with that was told to end. Not 0: so ends a process whose handler ended it."""
+
+_FINAL = frozenset({EXIT_AS_ASKED, 2})
 """Ended as asked; bad settings, which a restart does not heal."""
 
 
@@ -72,8 +75,8 @@ class Supervisor(Service):
 
     @property
     def exit_code(self) -> int:
-        """The first code that is not 0; 1 for a death by signal."""
-        codes = [m.code for m in self._members if m.code]
+        """The first code of a bad end; 1 for a death by signal."""
+        codes = [m.code for m in self._members if m.code not in {None, 0, EXIT_AS_ASKED}]
         return (codes[0] if codes[0] > 0 else 1) if codes else 0
 
     def _wanted(self, member: _Member) -> bool:
@@ -83,7 +86,7 @@ class Supervisor(Service):
         if member.process is not None and (code := member.process.poll()) is not None:
             self._note_end(member, member.process, code)
         if member.process is None and not self._replacing and member.code is None:
-            member.code = 0  # told to end before it was started
+            member.code = EXIT_AS_ASKED  # told to end before it was started
         due = member.process is None and self._wanted(member)
         if due and time.monotonic() >= member.due_at:
             member.started_at = time.monotonic()
@@ -99,7 +102,8 @@ class Supervisor(Service):
         member.process, member.code = None, code
         member.due_at, member.wait_s = now + wait_s, min(2 * wait_s, LAST_WAIT_S)
         again_in_s = wait_s if self._wanted(member) else None
-        PROCESS_ENDED.emit(ProcessEnded(process.pid, exit_words(code), again_in_s))
+        how = "ended as asked" if code == EXIT_AS_ASKED else exit_words(code)
+        PROCESS_ENDED.emit(ProcessEnded(process.pid, how, again_in_s))
 
 
 async def supervise(

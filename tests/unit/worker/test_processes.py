@@ -151,11 +151,12 @@ def member(tmp_path: Path, name: str, body: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
+AS_ASKED = f"sys.exit({supervisor.EXIT_AS_ASKED})"
 SLEEPS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\ntime.sleep(60)"
 
 
 async def test_a_family_ends_when_all_members_have_ended(tmp_path: Path) -> None:
-    commands = [member(tmp_path, "a", ""), member(tmp_path, "b", "")]
+    commands = [member(tmp_path, "a", AS_ASKED), member(tmp_path, "b", AS_ASKED)]
     assert await asyncio.wait_for(supervise(commands, ShutdownSignals()), 20) == 0
     assert (tmp_path / "a").read_text(encoding="ascii") == "x"
 
@@ -165,9 +166,12 @@ async def test_bad_settings_of_the_members_are_the_familys(tmp_path: Path) -> No
     assert await asyncio.wait_for(supervise(commands, ShutdownSignals()), 20) == 2
 
 
-async def test_a_crashed_member_is_replaced_and_the_others_run_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("code", "of_the_family"), [(1, 1), (0, 0)])
+async def test_a_crashed_member_is_replaced_and_the_others_run_on(
+    tmp_path: Path, code: int, of_the_family: int
+) -> None:
     asked = ShutdownSignals()
-    commands = [member(tmp_path, "a", "sys.exit(1)"), member(tmp_path, "b", SLEEPS)]
+    commands = [member(tmp_path, "a", f"sys.exit({code})"), member(tmp_path, "b", SLEEPS)]
     family = asyncio.create_task(supervise(commands, asked))
 
     async def again() -> bool:
@@ -176,7 +180,7 @@ async def test_a_crashed_member_is_replaced_and_the_others_run_on(tmp_path: Path
 
     await eventually(again, what="the second start")
     asked.shutdown.set()
-    assert await asyncio.wait_for(family, 20) == 1
+    assert await asyncio.wait_for(family, 20) == of_the_family
     assert (tmp_path / "b").read_text(encoding="ascii") == "x"
 
 
