@@ -54,6 +54,8 @@ def exception_of(payload: bytes) -> BaseException:
         "interrupt": KeyboardInterrupt(),
         "base": BaseException("base"),
         "cancelled": asyncio.CancelledError(),
+        "generator": GeneratorExit(),
+        "stop": StopIteration(),
         "later": RetryLater(7.5, "not yet"),
         "fail": Fail("never"),
     }

@@ -1,14 +1,17 @@
 """Handlers that harm others, or leave behind what outlives them. Each takes a path as payload."""
 
+import asyncio
+import ctypes
 import os
 import resource
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from jobqueue.worker import Context, handler
+from jobqueue.worker import Context, Fail, handler
 
 STRAY = """trap '' TERM; echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 600"""
 """A shell command that ignores SIGTERM, notes its process id in the file $0, and stays."""
@@ -145,6 +148,84 @@ def writes_into_every_file(_context: Context) -> None:
             os.write(fd, b"\0\0\0\2\0\0\0\0{}")
         except OSError:
             continue
+
+
+@handler("async-holds-the-interpreter")
+async def async_holds_the_interpreter(context: Context) -> None:
+    """Keep everything in this process from running, for the seconds in the payload.
+
+    PyDLL does not release the interpreter lock around the call.
+    """
+    ctypes.PyDLL(None).sleep(int(context.payload))
+
+
+@handler("async-exits-in-a-task")
+async def async_exits_in_a_task(_context: Context) -> None:
+    async def exits() -> None:
+        sys.exit(0)
+
+    await asyncio.wait([asyncio.create_task(exits())])
+
+
+@handler("async-stops-the-loop")
+async def async_stops_the_loop(_context: Context) -> None:
+    asyncio.get_running_loop().stop()
+    await asyncio.sleep(0)
+
+
+@handler("async-closes-the-loop")
+async def async_closes_the_loop(_context: Context) -> None:
+    asyncio.get_running_loop().close()
+
+
+@handler("async-ends-its-process")
+async def async_ends_its_process(_context: Context) -> None:
+    os._exit(0)
+
+
+@handler("async-cancels-all")
+async def async_cancels_all(_context: Context) -> None:
+    """Cancel every task of the loop."""
+    for task in asyncio.all_tasks():
+        task.cancel()
+
+
+@handler("async-segfaults")
+async def async_segfaults(_context: Context) -> None:
+    ctypes.string_at(0)
+
+
+class Trap(Fail):
+    """What the worker reads of it ends whoever does not expect that."""
+
+    def __init__(self) -> None:
+        """Not call ours."""
+
+    @property
+    def why(self) -> str:  # type: ignore[override]
+        sys.exit(9)
+
+
+@handler("thread-sets-a-trap", threads=True)
+def thread_sets_a_trap(_context: Context) -> None:
+    raise Trap
+
+
+@handler("async-sets-a-trap")
+async def async_sets_a_trap(_context: Context) -> None:
+    raise Trap
+
+
+@handler("bystander")
+def bystander(context: Context) -> bytes:
+    time.sleep(0.05)
+    return context.payload
+
+
+@handler("async-bystander")
+async def async_bystander(context: Context) -> bytes:
+    await asyncio.sleep(0.05)
+    return context.payload
 
 
 @handler("process")
