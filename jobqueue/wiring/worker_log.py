@@ -10,6 +10,7 @@ from jobqueue.lease.signals import (
     LeaseLoss,
     SettleRefused,
 )
+from jobqueue.remote.certificates import CERTIFICATES_CHANGED, CertificatesChanged
 from jobqueue.runtime.log import Logger, get_logger
 from jobqueue.worker.signals import (
     ATTEMPT_BEGUN,
@@ -56,6 +57,7 @@ class WorkerLog:
         LEASES_LOST.subscribe(self._lost)
         SETTLE_REFUSED.subscribe(self._refused)
         ANSWER_BROKE.subscribe(self._taken_badly)
+        CERTIFICATES_CHANGED.subscribe(self._certificates)
 
     def _begun(self, news: AttemptBegun) -> None:
         self._log.debug("attempt begun", **_names(news.job))
@@ -97,6 +99,13 @@ class WorkerLog:
 
     def _refused(self, news: SettleRefused) -> None:
         self._log.error("the database refused an outcome", error=news.error)
+
+    def _certificates(self, news: CertificatesChanged) -> None:
+        if news.fault:
+            words = "new certificate files cannot be used; the old ones stay"
+            self._log.warning(words, cause=news.fault)
+        else:
+            self._log.info("certificates reloaded")
 
 
 def _names(job: LeasedJob) -> dict[str, object]:
