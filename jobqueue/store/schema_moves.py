@@ -13,7 +13,9 @@ from sqlalchemy.exc import DBAPIError
 from jobqueue.errors import Unavailable
 from jobqueue.store.faults import connection_lost, sqlstate
 
-_LOCK_NOT_AVAILABLE = "55P03"
+_BLOCKED = {"55P03", "40P01", "40001"}
+"""A lock was not to be had in time, or only by two who waited for each other: nothing was done."""
+
 # Alembic keeps the migration that runs in globals of its own.
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -52,7 +54,7 @@ def _moved(move: Callable[[Config, str], None], dsn: str, target: str) -> bool:
             move(config, target)
     except (DBAPIError, asyncpg.PostgresError, OSError) as error:
         cause = getattr(error, "orig", None) or error
-        if sqlstate(cause) == _LOCK_NOT_AVAILABLE:
+        if sqlstate(cause) in _BLOCKED:
             return False
         if connection_lost(cause):
             raise Unavailable("the database cannot be reached") from error
