@@ -9,6 +9,7 @@ from uuid import UUID
 import asyncpg
 
 from jobqueue.client import AsyncClient, JobSpec
+from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.outcome import Completed, Failed, Outcome, Released
 from jobqueue.errors import FailedPrecondition
 from jobqueue.store.leases import renew_leases, settle_leases
@@ -20,7 +21,7 @@ from tests.support.waiting import eventually
 
 JOBS, ROUNDS, WORKERS, OPERATORS = 200, 40, 6, 10
 KEPT, DOOMED = "kept", "doomed"
-LEASE_S = 0.1
+LEASE_S = 0.02
 OUTCOMES: tuple[Outcome, ...] = (Completed(), Failed("boom"), Released())
 FAST = {"reaper__interval_ms": 50, "scheduler__interval_ms": 50, "retry__base_delay_s": 0.1}
 DEADLOCKS = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
@@ -28,14 +29,17 @@ REAPED = "SELECT count(*) FROM jobqueue.job_event_log WHERE reason = 'LEASE_EXPI
 
 
 async def work(dsn: str, number: int, chance: random.Random, landed: Counter[str]) -> None:
-    """Claim a few, renew some, settle most; the rest is left as if this worker had died."""
+    """Claim a few, renew and settle of all that were ever claimed, in any order: many too late."""
     db = await connect(dsn)
+    held: list[LeasedJob] = []
     for _ in range(ROUNDS):
         where = probes(chance.sample((KEPT, DOOMED), 2))
-        jobs = await claim(db, 8, where=where, worker=number, lease_s=LEASE_S)
-        chance.shuffle(jobs)
-        await renew_leases(db, worker=number, leases=[j.lease for j in jobs], lease_s=LEASE_S)
-        ended = [settlement(job, chance.choice(OUTCOMES)) for job in jobs[: chance.randint(0, 8)]]
+        held += await claim(db, 8, where=where, worker=number, lease_s=LEASE_S)
+        chance.shuffle(held)
+        await renew_leases(db, worker=number, leases=[j.lease for j in held], lease_s=LEASE_S)
+        chance.shuffle(held)
+        ended = [settlement(job, chance.choice(OUTCOMES)) for job in held[: len(held) // 2]]
+        del held[: len(ended)]
         answers = await settle_leases(db, worker=number, settlements=ended)
         landed.update(answer.state for answer in answers)
     await db.close()
