@@ -11,8 +11,9 @@ import pytest
 import pytest_asyncio
 
 from jobqueue.embedded.server import EmbeddedPostgres
+from jobqueue.store.migrate import migrate
 from jobqueue.store.pool import create_pool
-from tests.support.frozen import frozen
+from tests.support.frozen import frozen, stopped
 from tests.support.probes import OK, UNAVAILABLE, becomes, probe
 from tests.support.programs import (
     HANDLERS,
@@ -23,12 +24,18 @@ from tests.support.programs import (
     environment,
     run_ctl,
 )
-from tests.support.store import add_queue, submit
+from tests.support.store import add_queue, status, submit
 from tests.support.waiting import eventually
 
 NOBODY = "127.0.0.1:1"
 FOR_EVER = ("--type", "shell", "--payload", '{"command": "exec sleep 3600"}')
 STUCK_CALLS = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+CLAIMS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'jq-worker'"
+SHORT = {
+    "lease_duration_s": 6,  # a statement may take a quarter of it
+    "lease_renew_interval_s": 1,
+    "worker_heartbeat_interval_s": 1,
+}
 DROP_TOMORROW = """
     DO $$ BEGIN EXECUTE 'DROP TABLE jobqueue.job_events_' || to_char(date_trunc('week',
         (now() AT TIME ZONE 'UTC') + interval '1 day'), 'IYYY"w"IW'); END $$
@@ -38,10 +45,10 @@ DROP_TOMORROW = """
 class Wedged(Program):
     """A program with a loop that never ends a turn."""
 
-    def __init__(self, kind: str, dsn: str, folder: Path) -> None:
+    def __init__(self, kind: str, dsn: str, folder: Path, **settings: object) -> None:
         flags = ["--grpc-port", "0"] if kind == "server" else ["--handlers", HANDLERS]
         argv = [sys.executable, "-m", "tests.support.wedged_program", kind, *flags]
-        super().__init__(argv, folder, environment(db_url=dsn, health_port=0))
+        super().__init__(argv, folder, environment(db_url=dsn, health_port=0, **settings))
 
 
 @pytest_asyncio.fixture
@@ -121,6 +128,46 @@ async def test_a_loop_that_hangs_turns_healthz_of_its_program_red(
         assert await becomes(program, "/readyz", OK) == {"status": "ok"}
     finally:
         program.kill()
+
+
+async def test_a_worker_whose_claims_alone_never_end_is_killed_though_it_beats(
+    database: str, conn: asyncpg.Connection, tmp_path: Path
+) -> None:
+    worker = Wedged(
+        "claims", database, tmp_path, worker_stall_limit_s=4, worker_heartbeat_interval_s=1
+    )
+    try:
+        await asyncio.to_thread(worker.ready)
+        assert await asyncio.to_thread(worker.ended, 60.0) == -signal.SIGKILL
+        assert await conn.fetchval("SELECT last_beat_at > started_at FROM jobqueue.workers")
+    finally:
+        worker.kill()
+
+
+async def test_a_worker_whose_claims_wait_for_a_dead_peer_beats_and_works_on(
+    postgres: EmbeddedPostgres, folder: Path
+) -> None:
+    await migrate(postgres.dsn)
+    conn = await asyncpg.connect(postgres.dsn)
+    await add_queue(conn)
+    worker = WorkerProgram(postgres.dsn, folder, "--queues", "q", **SHORT)
+    try:
+        await asyncio.to_thread(worker.ready)
+        claims = await eventually(lambda: conn.fetchval(CLAIMS), within_s=30, what="a claim")
+        with stopped(claims):
+            began = await conn.fetchval("SELECT clock_timestamp()")
+            (job_id,) = await submit(conn, type="echo")
+
+            async def done() -> bool:
+                return await status(conn, job_id) == "DONE"
+
+            await eventually(done, within_s=60, what="a claim on another connection")
+            beat = await conn.fetchval("SELECT last_beat_at FROM jobqueue.workers")
+            assert beat > began
+        assert [line for line in worker.lines() if line.get("loop") == "claim"], "it never hung"
+    finally:
+        await conn.close()
+        worker.kill()
 
 
 async def test_a_server_without_redis_and_kafka_is_ready_and_says_what_it_lacks(

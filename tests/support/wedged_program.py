@@ -1,6 +1,7 @@
 """`jq-server` or `jq-worker` as it is, and one loop in it that never ends a turn.
 
-Usage: ``python -m tests.support.wedged_program server|worker FLAGS``.
+Usage: ``python -m tests.support.wedged_program server|worker|claims FLAGS``. With ``claims`` it is
+the loop that claims; with the others one that the programs do not have.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from jobqueue.cli import server, worker
 from jobqueue.runtime.service import Service
 from jobqueue.wiring import serve
 from jobqueue.wiring import worker as wiring
+from jobqueue.worker.claiming import Claiming
 
 BOUND_S = 0.5
 
@@ -44,6 +46,9 @@ if __name__ == "__main__":
     if program == "server":
         plant(serve, "serve")
         server.main()
-    else:
+    elif program == "worker":
         plant(wiring, "work")
+        worker.main()
+    else:
+        Claiming.turn = Wedged.turn  # type: ignore[method-assign, assignment]
         worker.main()
