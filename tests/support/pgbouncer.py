@@ -73,6 +73,23 @@ class PgBouncer:
         rows = self._console("SHOW STATS_TOTALS")
         return sum(int(row["xact_count"]) for row in rows if row["database"] == database)
 
+    @contextmanager
+    def limited_to(self, sessions: int) -> Iterator[None]:
+        """Let it open so few connections to PostgreSQL for each database until the block ends."""
+        path = self._folder / "pgbouncer.ini"
+        before = path.read_text()
+        ini = configparser.ConfigParser(interpolation=None)
+        ini.read_string(before)
+        ini["pgbouncer"]["default_pool_size"] = str(sessions)
+        with path.open("w") as file:
+            ini.write(file)
+        self._console("RELOAD")
+        try:
+            yield
+        finally:
+            path.write_text(before)
+            self._console("RELOAD")
+
     @property
     def _socket(self) -> Path:
         return self._folder / f".s.PGSQL.{PORT}"
