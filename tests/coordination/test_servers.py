@@ -1,9 +1,11 @@
 """Two servers and one Redis: whatever Redis does, each thing happens, and once."""
 
 import asyncio
+import re
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import asyncpg
@@ -21,6 +23,7 @@ from tests.support.waiting import eventually
 JOBS = 120
 DELAYS_S = (0.5, 1.0, 2.0, 3.0)
 TTL_MS = 300
+FAST = {"reaper__interval_ms": 50, "scheduler__interval_ms": 50}
 ACTS, STANDS_BY = "acting: this server holds the lock", "standing by: another server acts"
 WITHOUT = "acting without the lock"
 
@@ -190,6 +193,44 @@ async def test_a_server_without_its_redis_acts_says_so_and_recovers(
         assert sorted(redis.command("KEYS", "*")) == await lock_keys(conn)
     assert redis.command("KEYS", "*") == []
     redis.kill()
+    await assert_sound(conn)
+
+
+@contextmanager
+def read_only(redis: RedisServer) -> Iterator[None]:
+    redis.read_only()
+    try:
+        yield
+    finally:
+        redis.writable()
+
+
+@pytest.mark.parametrize(
+    ("spoiled", "words"),
+    [
+        (RedisServer.hanging, "Timeout"),
+        (read_only, "read only replica"),
+        (partial(RedisServer.protected, password="unknown to the server"), "[Aa]uthenticat"),
+    ],
+    ids=["slow", "read only", "wrong password"],
+)
+async def test_jobs_of_dead_workers_come_to_their_end_whatever_redis_says(
+    database: str,
+    conn: asyncpg.Connection,
+    redis_server: RedisServer,
+    spoiled: Callable[[RedisServer], AbstractContextManager[None]],
+    words: str,
+) -> None:
+    await submit_mortal_jobs(conn)
+    settings = {"redis__addr": redis_server.addr, "redis__connect_timeout_ms": TTL_MS, **FAST}
+    with spoiled(redis_server):
+        async with serving(database, **settings) as facade:
+            await eventually(lambda: claim_and_die(conn), within_s=60.0, what="the end of all jobs")
+            status = await facade.admin.GetSystemStatus(admin.GetSystemStatusRequest())
+    (part,) = [part for part in status.components if part.name == "redis"]
+    assert part.state == "degraded"
+    assert re.search(words, part.detail)
+    assert await lives(conn) == [(LIFE, JOBS)]
     await assert_sound(conn)
 
 
