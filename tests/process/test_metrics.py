@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 import grpc
@@ -16,9 +16,11 @@ import pytest_asyncio
 
 from jobqueue.v1 import admin_service_pb2 as admin_pb
 from jobqueue.v1 import job_service_pb2 as jobs_pb
+from jobqueue.v1 import worker_service_pb2 as worker_pb
 from jobqueue.v1.admin_service_pb2_grpc import AdminServiceStub
 from jobqueue.v1.job_pb2 import JobSpec, JobStatus
 from jobqueue.v1.job_service_pb2_grpc import JobServiceStub
+from jobqueue.v1.worker_service_pb2_grpc import WorkerServiceStub
 from tests.conftest import Clusters
 from tests.support.metrics import OPEN_METRICS, Page, metrics_port, read_page, scrape
 from tests.support.postgres import DEFAULT
@@ -35,6 +37,8 @@ FAST = {
     "scheduler_assignment_timeout_s": 6,  # a prefetched job is handed back after half of it
 }
 DIRECT, REMOTE, UNSERVED, DOOMED = "direct", "remote", "unserved", "doomed"
+FOREIGN = "foreign"
+BY_USE = ("jq_db_query_duration_seconds", "jq_grpc_request_duration_seconds")
 CALLS = "jq_grpc_request_duration_seconds_count"
 COUNTS = "SELECT queue, to_status, count(*) FROM jobqueue.job_event_log GROUP BY 1, 2"
 DEAD = """
@@ -129,6 +133,7 @@ class Caller:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self.jobs: Any = JobServiceStub(channel)
         self.admin: Any = AdminServiceStub(channel)
+        self.workers: Any = WorkerServiceStub(channel)
 
     async def submit(
         self, queue: str, kind: str = "echo", payload: bytes = b"", **more: Any
@@ -257,6 +262,42 @@ async def test_every_server_shows_the_same_depths_and_no_deleted_queue(
         return not any(DOOMED in page.queues() for page in pages)
 
     await eventually(gone, within_s=60, what="the end of the queue's series")
+
+
+async def test_names_that_callers_and_workers_send_make_no_series(
+    product: Product, caller: Caller
+) -> None:
+    async def visible() -> int:
+        pages = await product.pages()
+        values = {v for page in pages for sample in page.samples for v in sample.labels.values()}
+        assert not [value for value in values if FOREIGN in value]
+        # Statements and methods are closed lists, but each is there from its first use on.
+        return sum(not s.name.startswith(BY_USE) for page in pages for s in page.samples)
+
+    await send_names(caller, 1)
+    before = await visible()
+    await send_names(caller, 200)
+    failed = "SELECT count(*) FROM jobqueue.finished WHERE error LIKE $1"
+    assert await product.conn.fetchval(failed, f"%{FOREIGN}%") >= 20
+    assert await visible() == before
+
+
+async def send_names(caller: Caller, count: int) -> None:
+    """Send so many of each name that a caller chooses; a tenth of the jobs fails with one."""
+    names = [f"{FOREIGN}-{uuid4().hex}" for _ in range(count)]
+    await asyncio.gather(*(caller.submit(UNSERVED, name, idempotency_key=name) for name in names))
+    told = [json.dumps({"command": f"echo {name} >&2; exit 1"}) for name in names[::10]]
+    failing = [await caller.submit(DIRECT, "shell", c.encode(), max_retries=0) for c in told]
+    for name in names:
+        with pytest.raises(grpc.aio.AioRpcError):
+            await caller.submit(name)
+        request = worker_pb.RegisterRequest(
+            worker_id=name, hostname=name, queues=[name], types=[name], concurrency=1, version=name
+        )
+        session = (await caller.workers.Register(request)).session
+        await caller.workers.Deregister(worker_pb.DeregisterRequest(session=session))
+    for job_id in failing:
+        await caller.reach(job_id, "DEAD_LETTERED")
 
 
 async def test_a_server_counts_calls_by_method_and_code_and_all_unknown_methods_as_one(
