@@ -28,6 +28,11 @@ from tests.support.store import (
 )
 
 CLAIMERS = 8
+CLAIMED = "SELECT count(*) FROM jobqueue.job_event_log WHERE reason = 'CLAIMED'"
+STATISTICS = """
+    DELETE FROM pg_statistic
+    WHERE starelid = ANY ('{jobqueue.ready,jobqueue.scheduled,jobqueue.leases}'::regclass[])
+"""
 
 
 async def test_a_claim_to_run_writes_lease_and_both_events(db: Connection) -> None:
@@ -139,6 +144,26 @@ async def test_concurrent_claimers_all_fill_up_and_share_no_job(
     claimed = await asyncio.gather(*[claimer(c, n) for n, c in enumerate(connections)])
     everything = [job for jobs in claimed for job in jobs]
     assert len(set(everything)) == len(everything) == CLAIMERS * 250
+
+
+async def test_without_statistics_a_claim_takes_what_it_returns_and_no_more(
+    db: Connection, another: Connect
+) -> None:
+    await add_queue(db)
+    await submit(db, 2_000, delay_s=3_600.0)
+    await submit(db, 10)
+    await db.execute("ANALYZE jobqueue.ready, jobqueue.scheduled")
+    assert await db.execute(STATISTICS) != "DELETE 0"
+    connections = [await another() for _ in range(CLAIMERS)]
+
+    async def claimer(connection: Connection, worker: int) -> list[int]:
+        return [j.lease.job for _ in range(4) for j in await claim(connection, 1, worker=worker)]
+
+    claimed = await asyncio.gather(*[claimer(c, n) for n, c in enumerate(connections)])
+    found = [job for jobs in claimed for job in jobs]
+    assert len(found) == len(set(found)) == 10
+    assert await db.fetchval("SELECT count(*) FROM jobqueue.leases") == 10
+    assert await db.fetchval(CLAIMED) == 10
 
 
 @pytest.mark.parametrize(

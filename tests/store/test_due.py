@@ -142,7 +142,11 @@ async def test_a_job_that_waits_for_a_handler_dies_when_its_ttl_is_over(db: Conn
 async def test_a_job_once_started_is_bound_by_no_ttl(db: Connection) -> None:
     await add_queue(db)
     (job_id,) = await submit(db, ttl_s=60.0)
-    await settle(db, await claim_one(db), FAILURE)
+    job = await claim_one(db)
+    await end_ttl(db)
+    assert (await expire_jobs(db, 10)).total() == 0
+    assert await status(db, job_id) == "RUNNING"
+    await settle(db, job, FAILURE)
     await end_ttl(db)
     assert (await expire_jobs(db, 10)).total() == 0
     assert await status(db, job_id) == "FAILED"

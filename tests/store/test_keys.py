@@ -8,10 +8,11 @@ import asyncpg
 import pytest
 
 from jobqueue.store.faults import rejected_item
-from jobqueue.store.jobs import delete_job
+from jobqueue.store.jobs import delete_job, retry_job
 from jobqueue.store.pool import Connection
 from tests.store.conftest import Connect
 from tests.support.store import (
+    FAILURE,
     add_queue,
     claim_one,
     settle,
@@ -100,6 +101,18 @@ async def test_a_key_is_free_again_when_its_job_is_deleted(db: Connection) -> No
     assert await delete_job(db, old) == "DELETED"
     (new,) = await store(db, [spec(idempotency_key="k", payload=b"other")])
     assert new.outcome == "NEW"
+
+
+async def test_the_key_of_a_dead_job_leads_to_it_so_that_its_retry_meets_no_twin(
+    db: Connection,
+) -> None:
+    await add_queue(db)
+    (dead,) = await submit(db, idempotency_key="k", max_retries=0)
+    await settle(db, await claim_one(db), FAILURE)
+    assert await store(db, [spec(idempotency_key="k", max_retries=0)]) == [(dead, "EXISTING")]
+    assert (await retry_job(db, dead)).word == "RETRIED"
+    assert await store(db, [spec(idempotency_key="k", max_retries=0)]) == [(dead, "EXISTING")]
+    assert await status(db, dead) == "PENDING"
 
 
 @pytest.mark.parametrize(("commits", "outcome"), [(True, "EXISTING"), (False, "NEW")])

@@ -208,6 +208,17 @@ async def test_what_the_reaper_and_the_scheduler_do_is_told(
     assert promoted == [{"q": 3}]
 
 
+async def test_a_job_that_dies_with_its_worker_is_told_as_dead(
+    submitter: Submitter, db: Connection, told: Counter[Move]
+) -> None:
+    await submitter.submit_many([spec(max_retries=0)])
+    await claimed(db)
+    await expire_leases(db)
+    await Takeover(expired(), page_size=10, crash_limit=3).step(db)
+    assert told[move("FAILED", "LEASE_EXPIRED")] == 1
+    assert told[move("DEAD_LETTERED", "RETRIES_EXHAUSTED")] == 1
+
+
 async def test_a_claim_that_was_cut_off_is_told_when_it_is_handed_back(
     submitter: Submitter, db: Connection, database: str
 ) -> None:

@@ -50,6 +50,19 @@ async def test_a_worker_keeps_its_number_through_its_lives(db: Connection) -> No
     assert (await one(db)).facts.pid == 2
 
 
+async def test_a_worker_that_goes_leaves_the_others_as_they_are(db: Connection) -> None:
+    await add_queue(db)
+    await submit(db, 3)
+    first, *others = [await register_worker(db, facts(f"w-{n}")) for n in range(3)]
+    for number in (first, *others):
+        await claim_one(db, worker=number)
+    before = [worker for worker in await list_workers(db) if worker.facts.worker_id != "w-0"]
+    await deregister_worker(db, first)
+    assert await list_workers(db) == before
+    assert [(worker.status, worker.running) for worker in before] == [("ACTIVE", 1)] * 2
+    assert [await beat_worker(db, n) for n in others] == [WorkerCommand.NONE] * 2
+
+
 async def test_a_new_life_does_not_hear_what_was_asked_of_a_crashed_one(db: Connection) -> None:
     number = await register_worker(db, facts())
     await command_worker(db, "w-1", WorkerCommand.SHUTDOWN)
