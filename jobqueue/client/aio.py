@@ -2,8 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 from uuid import UUID
@@ -13,6 +13,7 @@ import grpc.aio
 
 from jobqueue.client import admin_calls, calls, event_calls
 from jobqueue.client.calls import MAX_PAGE, Call
+from jobqueue.client.connection import Connection
 from jobqueue.client.follow import Follow
 from jobqueue.client.policy import PolicyFields
 from jobqueue.client.results import SystemStatus, Version
@@ -27,13 +28,9 @@ from jobqueue.transport import (
     DEFAULT_TIMEOUT_S,
     Route,
     Tls,
+    Ways,
     channel_options,
-    credentials,
-    translate,
 )
-from jobqueue.v1.admin_service_pb2_grpc import AdminServiceStub
-from jobqueue.v1.event_service_pb2_grpc import EventServiceStub
-from jobqueue.v1.job_service_pb2_grpc import JobServiceStub
 
 T = TypeVar("T")
 
@@ -57,14 +54,12 @@ class AsyncClient:
     ) -> None:
         """Connect at the first call. Raises InvalidArgument for arguments that cannot work."""
         self._route = Route(address, timeout_s, tls, api_key)
-        self._credentials = credentials(tls) if tls else None
-        self._channel: grpc.aio.Channel | None = None
-        self._stubs: dict[str, Any] = {}
+        self._ways = Ways(self._route, self._connect)
 
     async def close(self) -> None:
         """End the connection and what is under way on it."""
-        if self._channel is not None:
-            await self._channel.close()
+        for connection in self._ways.all():
+            await connection.channel.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -310,23 +305,23 @@ class AsyncClient:
 
     async def _run(self, call: Call[T], timeout_s: float | None) -> T:
         seconds, metadata = self._route.deadline(timeout_s), self._route.metadata()
-        method = self._method(call)
-        try:
-            answer = await method(call.request, timeout=seconds, metadata=metadata)
-        except grpc.RpcError as error:
-            raise translate(error, self._route.address) from error
+        async with self._method(call) as method:
+            try:
+                answer = await method(call.request, timeout=seconds, metadata=metadata)
+            except grpc.RpcError as error:
+                raise self._ways.failed(error) from error
         return call.read(answer)
 
     async def _stream(self, call: Call[T], seconds: float | None) -> AsyncGenerator[T, None]:
-        method = self._method(call)
-        stream = method(call.request, timeout=seconds, metadata=self._route.metadata())
-        try:
-            async for answer in stream:
-                yield call.read(answer)
-        except grpc.RpcError as error:
-            raise translate(error, self._route.address) from error
-        finally:
-            stream.cancel()
+        async with self._method(call) as method:
+            stream = method(call.request, timeout=seconds, metadata=self._route.metadata())
+            try:
+                async for answer in stream:
+                    yield call.read(answer)
+            except grpc.RpcError as error:
+                raise self._ways.failed(error) from error
+            finally:
+                stream.cancel()
 
     async def _round(self, follow: Follow) -> AsyncGenerator[Job, None]:
         """Ask for the job, then for its changes, as long as one stream lasts."""
@@ -343,20 +338,20 @@ class AsyncClient:
                 if follow.finished():
                     return
 
-    def _method(self, call: Call[T]) -> Any:
-        """Return how to send the call. Made late: a channel belongs to the loop it is made on."""
-        if self._channel is None:
-            self._channel = self._open()
-            self._stubs = {
-                "JobService": JobServiceStub(self._channel),
-                "AdminService": AdminServiceStub(self._channel),
-                "EventService": EventServiceStub(self._channel),
-            }
-        return getattr(self._stubs[call.service], call.method)
+    @asynccontextmanager
+    async def _method(self, call: Call[T]) -> AsyncIterator[Any]:
+        """Yield how to send the call."""
+        way = self._ways.begin()
+        try:
+            yield way.connection.method(call)
+        finally:
+            for old in self._ways.end(way):
+                await old.channel.close()
 
-    def _open(self) -> grpc.aio.Channel:
+    def _connect(self, identity: grpc.ChannelCredentials | None) -> Connection[grpc.aio.Channel]:
+        """Connect. Done late: a channel belongs to the loop it is made on."""
         address = self._route.address
         options = channel_options(address)
-        if self._credentials is None:
-            return grpc.aio.insecure_channel(address, options)
-        return grpc.aio.secure_channel(address, self._credentials, options)
+        if identity is None:
+            return Connection(grpc.aio.insecure_channel(address, options))
+        return Connection(grpc.aio.secure_channel(address, identity, options))

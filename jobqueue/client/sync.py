@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 from uuid import UUID
@@ -11,6 +12,7 @@ import grpc
 
 from jobqueue.client import admin_calls, calls, event_calls
 from jobqueue.client.calls import MAX_PAGE, Call
+from jobqueue.client.connection import Connection
 from jobqueue.client.follow import Follow
 from jobqueue.client.policy import PolicyFields
 from jobqueue.client.results import SystemStatus, Version
@@ -25,13 +27,9 @@ from jobqueue.transport import (
     DEFAULT_TIMEOUT_S,
     Route,
     Tls,
+    Ways,
     channel_options,
-    credentials,
-    translate,
 )
-from jobqueue.v1.admin_service_pb2_grpc import AdminServiceStub
-from jobqueue.v1.event_service_pb2_grpc import EventServiceStub
-from jobqueue.v1.job_service_pb2_grpc import JobServiceStub
 
 T = TypeVar("T")
 
@@ -55,16 +53,12 @@ class Client:
     ) -> None:
         """Connect at the first call. Raises InvalidArgument for arguments that cannot work."""
         self._route = Route(address, timeout_s, tls, api_key)
-        self._channel = _open(self._route)
-        self._stubs: dict[str, Any] = {
-            "JobService": JobServiceStub(self._channel),
-            "AdminService": AdminServiceStub(self._channel),
-            "EventService": EventServiceStub(self._channel),
-        }
+        self._ways = Ways(self._route, self._connect)
 
     def close(self) -> None:
         """End the connection and what is under way on it."""
-        self._channel.close()
+        for connection in self._ways.all():
+            connection.channel.close()
 
     def __enter__(self) -> Self:
         return self
@@ -297,23 +291,23 @@ class Client:
 
     def _run(self, call: Call[T], timeout_s: float | None) -> T:
         seconds, metadata = self._route.deadline(timeout_s), self._route.metadata()
-        method = getattr(self._stubs[call.service], call.method)
-        try:
-            answer = method(call.request, timeout=seconds, metadata=metadata)
-        except grpc.RpcError as error:
-            raise translate(error, self._route.address) from error
+        with self._method(call) as method:
+            try:
+                answer = method(call.request, timeout=seconds, metadata=metadata)
+            except grpc.RpcError as error:
+                raise self._ways.failed(error) from error
         return call.read(answer)
 
     def _stream(self, call: Call[T], seconds: float | None) -> Generator[T, None, None]:
-        method = getattr(self._stubs[call.service], call.method)
-        stream = method(call.request, timeout=seconds, metadata=self._route.metadata())
-        try:
-            for answer in stream:
-                yield call.read(answer)
-        except grpc.RpcError as error:
-            raise translate(error, self._route.address) from error
-        finally:
-            stream.cancel()
+        with self._method(call) as method:
+            stream = method(call.request, timeout=seconds, metadata=self._route.metadata())
+            try:
+                for answer in stream:
+                    yield call.read(answer)
+            except grpc.RpcError as error:
+                raise self._ways.failed(error) from error
+            finally:
+                stream.cancel()
 
     def _round(self, follow: Follow) -> Iterator[Job]:
         """Ask for the job, then for its changes, as long as one stream lasts."""
@@ -328,9 +322,19 @@ class Client:
             if follow.finished():
                 return
 
+    @contextmanager
+    def _method(self, call: Call[T]) -> Iterator[Any]:
+        """Yield how to send the call."""
+        way = self._ways.begin()
+        try:
+            yield way.connection.method(call)
+        finally:
+            for old in self._ways.end(way):
+                old.channel.close()
 
-def _open(route: Route) -> grpc.Channel:
-    options = channel_options(route.address)
-    if route.tls is None:
-        return grpc.insecure_channel(route.address, options)
-    return grpc.secure_channel(route.address, credentials(route.tls), options)
+    def _connect(self, identity: grpc.ChannelCredentials | None) -> Connection[grpc.Channel]:
+        address = self._route.address
+        options = channel_options(address)
+        if identity is None:
+            return Connection(grpc.insecure_channel(address, options))
+        return Connection(grpc.secure_channel(address, identity, options))

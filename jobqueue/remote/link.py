@@ -1,14 +1,15 @@
 """One connection to WorkerService, with errors of ours."""
 
-import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
 import grpc.aio
 
-from jobqueue.remote.certificates import CertificateFiles
-from jobqueue.transport import Route, channel_options, credentials, translate
+from jobqueue.remote.signals import CERTIFICATES_CHANGED
+from jobqueue.transport import Route, Ways, channel_options
 from jobqueue.v1 import worker_service_pb2 as pb
 from jobqueue.v1.worker_service_pb2_grpc import WorkerServiceStub
 
@@ -27,21 +28,19 @@ class Link:
     """Calls the server of ``route``. Make it, and use it, on one running loop.
 
     Methods raise ``jobqueue.errors``. Every call may take ``timeout_s`` seconds; the stream of jobs
-    has no end of its own. Certificate files that were renewed are used from the next call on; what
-    is under way ends on the connection on which it began.
+    has no end of its own. A connection that breaks is made again with the certificates of then.
     """
 
     def __init__(self, route: Route, *, timeout_s: float | None = None) -> None:
         """``timeout_s`` None: as the route says. Raises InvalidArgument for unreadable files."""
         self.timeout_s = route.timeout_s if timeout_s is None else timeout_s
         self._route = route
-        self._files = CertificateFiles(route.tls) if route.tls else None
-        self._ways = [_Way(route, credentials(route.tls) if route.tls else None)]
+        self._ways = Ways(route, self._connect, CERTIFICATES_CHANGED.emit)
 
     async def close(self) -> None:
         """End the connection and what is under way on it."""
-        for way in self._ways:
-            await way.channel.close()
+        for connection in self._ways.all():
+            await connection.channel.close()
 
     async def register(self, request: pb.RegisterRequest) -> pb.RegisterResponse:
         """Make a worker known, or again."""
@@ -87,7 +86,7 @@ class Link:
                 async for answer in stream:
                     yield answer.job
             except grpc.RpcError as error:
-                raise translate(error, self._route.address) from error
+                raise self._ways.failed(error) from error
             finally:
                 stream.cancel()
 
@@ -97,39 +96,29 @@ class Link:
             try:
                 return await send(request, timeout=self.timeout_s, metadata=self._route.metadata())
             except grpc.RpcError as error:
-                raise translate(error, self._route.address) from error
+                raise self._ways.failed(error) from error
 
-    @contextlib.asynccontextmanager
+    @asynccontextmanager
     async def _way(self) -> AsyncIterator[Any]:
-        """Yield the stub for one call, on a new connection where the certificates are new."""
-        if self._files is not None and (renewed := self._files.renewed()):
-            self._ways.append(_Way(self._route, renewed))
-        way = self._ways[-1]
-        way.calls += 1
+        """Yield the stub for one call."""
+        way = self._ways.begin()
         try:
-            yield way.stub
+            yield way.connection.stub
         finally:
-            way.calls -= 1
-            await self._close_old()
+            for old in self._ways.end(way):
+                await old.channel.close()
 
-    async def _close_old(self) -> None:
-        """Close the connections of older certificates on which nothing is under way any more."""
-        done = [way for way in self._ways[:-1] if not way.calls]
-        self._ways = [way for way in self._ways if way not in done]
-        for way in done:
-            await way.channel.close()
-
-
-class _Way:
-    """One connection, and how many calls are under way on it."""
-
-    def __init__(self, route: Route, identity: grpc.ChannelCredentials | None) -> None:
-        options = [*channel_options(route.address), *_OPTIONS]
-        self.calls = 0
-        self.channel = (
-            grpc.aio.insecure_channel(route.address, options)
+    def _connect(self, identity: grpc.ChannelCredentials | None) -> "_Connection":
+        options = [*channel_options(self._route.address), *_OPTIONS]
+        channel = (
+            grpc.aio.insecure_channel(self._route.address, options)
             if identity is None
-            else grpc.aio.secure_channel(route.address, identity, options)
+            else grpc.aio.secure_channel(self._route.address, identity, options)
         )
-        # Quoted elsewhere: the asynchronous stub exists for the type checker only.
-        self.stub: Any = WorkerServiceStub(self.channel)
+        return _Connection(channel, WorkerServiceStub(channel))
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    channel: grpc.aio.Channel
+    stub: Any  # the asynchronous one exists for the type checker only

@@ -13,12 +13,14 @@ from jobqueue.transport.route import (
     check_timeout,
     credentials,
 )
+from jobqueue.transport.ways import Ways
 
 __all__ = [
     "DEFAULT_ADDRESS",
     "DEFAULT_TIMEOUT_S",
     "Route",
     "Tls",
+    "Ways",
     "channel_options",
     "check_timeout",
     "credentials",

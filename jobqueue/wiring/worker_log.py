@@ -10,7 +10,7 @@ from jobqueue.lease.signals import (
     LeaseLoss,
     SettleRefused,
 )
-from jobqueue.remote.certificates import CERTIFICATES_CHANGED, CertificatesChanged
+from jobqueue.remote.signals import CERTIFICATES_CHANGED
 from jobqueue.runtime.log import Logger, get_logger
 from jobqueue.worker.signals import (
     ATTEMPT_BEGUN,
@@ -100,10 +100,10 @@ class WorkerLog:
     def _refused(self, news: SettleRefused) -> None:
         self._log.error("the database refused an outcome", error=news.error)
 
-    def _certificates(self, news: CertificatesChanged) -> None:
-        if news.fault:
+    def _certificates(self, fault: str) -> None:
+        if fault:
             words = "new certificate files cannot be used; the old ones stay"
-            self._log.warning(words, cause=news.fault)
+            self._log.warning(words, cause=fault)
         else:
             self._log.info("certificates reloaded")
 

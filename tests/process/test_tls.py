@@ -17,6 +17,7 @@ from jobqueue.rpc.tls import ServerTls
 from tests.support.certificates import Authority, Pair, past, settings
 from tests.support.facade import serving
 
+REFUSED = "it may want TLS, or a client certificate that it trusts"
 FAILS_ONCE = "unserved"
 """Deleting this queue is not repeated by the client, so that a refusal is told at once."""
 
@@ -159,6 +160,25 @@ async def test_new_files_count_for_new_connections_and_cut_no_old_one(
         assert "client certificate that it trusts" in await refusal(port, mine)
         await connected.cancel(made.job_id)
         assert [job.status async for job in watching][-1] == "DEAD_LETTERED"
+
+
+async def test_a_client_whose_certificate_ended_takes_up_the_next_without_being_made_again(
+    port: int, authority: Authority, other: Authority, pair: Pair, tmp_path: Path
+) -> None:
+    own, trusted = authority.issue("client", until=past()), tmp_path / "trusted.pem"
+    trusted.write_bytes(authority.path.read_bytes())
+    address, tls = f"localhost:{port}", Tls(trusted, own.cert, own.key)
+    async with AsyncClient(address, tls=tls) as client:
+        with Client(address, tls=tls) as blocking:
+            with pytest.raises(Unavailable, match=REFUSED):
+                await client.delete_queue(FAILS_ONCE)
+            with pytest.raises(Unavailable, match=REFUSED):
+                await asyncio.to_thread(blocking.delete_queue, FAILS_ONCE)
+            for file in (trusted, authority.path):
+                file.write_bytes(other.path.read_bytes())
+            pair.become(other.server("next"))
+            own.become(other.issue("renewed"))
+            assert await client.version() == await asyncio.to_thread(blocking.version)
 
 
 async def test_files_that_cannot_be_served_leave_the_old_ones_in_force(

@@ -1,8 +1,9 @@
-"""When a worker takes new certificate files, and when it keeps what it has."""
+"""When a caller takes new certificate files, and when it keeps what it has."""
 
-from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
+import grpc
 import pytest
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
@@ -11,7 +12,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from jobqueue.remote.certificates import CERTIFICATES_CHANGED, CertificateFiles
+from jobqueue.transport import Route, Ways
+from jobqueue.transport.certificates import CertificateFiles
 from tests.support.certificates import Authority, Pair
 
 
@@ -26,17 +28,14 @@ def pair(authority: Authority) -> Pair:
 
 
 @pytest.fixture
-def files(authority: Authority, pair: Pair) -> CertificateFiles:
-    return CertificateFiles(authority.tls(pair))
+def told() -> list[str]:
+    """What was said to be wrong with new files, empty where nothing was."""
+    return []
 
 
 @pytest.fixture
-def told() -> Iterator[list[str]]:
-    """What was said to be wrong with new files, empty where nothing was."""
-    faults: list[str] = []
-    stop = CERTIFICATES_CHANGED.subscribe(lambda news: faults.append(news.fault))
-    yield faults
-    stop()
+def files(authority: Authority, pair: Pair, told: list[str]) -> CertificateFiles:
+    return CertificateFiles(authority.tls(pair), told.append)
 
 
 def test_new_files_are_taken_once(
@@ -91,3 +90,48 @@ def test_a_key_with_a_password_is_refused_and_nobody_asked_for_it(
     pair.key.write_bytes(key.private_bytes(*locked))
     assert files.renewed() is None
     assert all(told)
+
+
+class NoAnswer(grpc.RpcError):
+    """A call that did not reach the server."""
+
+    def code(self) -> grpc.StatusCode:
+        return grpc.StatusCode.UNAVAILABLE
+
+    def details(self) -> str:
+        return "failed to connect to all addresses; last error: UNKNOWN: Socket closed"
+
+    def trailing_metadata(self) -> tuple[()]:
+        return ()
+
+
+@pytest.fixture
+def ways(authority: Authority, pair: Pair) -> Ways[int]:
+    """Ways of which each connection is a number."""
+    numbers = count(1)
+    return Ways(Route(tls=authority.tls(pair)), lambda _: next(numbers))
+
+
+def test_new_files_are_not_tried_while_the_server_is_reached(
+    authority: Authority, pair: Pair, ways: Ways[int]
+) -> None:
+    ways.end(ways.begin())
+    pair.become(authority.issue("next"))
+    assert ways.begin().connection == 1
+    assert "cannot reach" in ways.failed(NoAnswer()).message
+    assert ways.begin().connection == 2
+    ways.failed(NoAnswer())
+    assert ways.begin().connection == 2, "they are the same"
+
+
+def test_a_connection_is_closed_with_the_last_call_that_is_under_way_on_it(
+    authority: Authority, pair: Pair, ways: Ways[int]
+) -> None:
+    long, short = ways.begin(), ways.begin()
+    pair.become(authority.issue("next"))
+    ways.failed(NoAnswer())
+    later = ways.begin()
+    assert list(ways.end(short)) == list(ways.end(later)) == []
+    assert list(ways.all()) == [1, 2]
+    assert list(ways.end(long)) == [1]
+    assert list(ways.all()) == [2]

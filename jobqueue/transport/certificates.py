@@ -1,31 +1,24 @@
-"""The certificate files of a worker, which lives longer than they are valid (R-9.1)."""
+"""The certificate files of a caller that lives longer than they are valid (R-9.1)."""
 
 import ssl
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import grpc
 
 from jobqueue.errors import InvalidArgument
-from jobqueue.runtime.signals import Signal
-from jobqueue.transport import Tls, credentials
+from jobqueue.transport.route import Tls, credentials
 
-
-@dataclass(frozen=True, slots=True)
-class CertificatesChanged:
-    """The files are others now; ``fault`` says why they cannot be used, empty: they are used."""
-
-    fault: str
-
-
-CERTIFICATES_CHANGED: Signal[CertificatesChanged] = Signal("certificates_changed")
+Told = Callable[[str], None]
+"""Hears that files have changed, and why they cannot be used; empty: they are used from now on."""
 
 
 class CertificateFiles:
     """Notices when the files of ``tls`` have changed since it was made or asked last."""
 
-    def __init__(self, tls: Tls) -> None:
+    def __init__(self, tls: Tls, told: Told) -> None:
         self._tls = tls
+        self._told = told
         self._stamp = self._look()
 
     def renewed(self) -> grpc.ChannelCredentials | None:
@@ -42,9 +35,9 @@ class CertificateFiles:
             _check(self._tls)
             made = credentials(self._tls)
         except (OSError, ValueError, InvalidArgument) as error:
-            CERTIFICATES_CHANGED.emit(CertificatesChanged(str(error)))
+            self._told(str(error))
             return None
-        CERTIFICATES_CHANGED.emit(CertificatesChanged(""))
+        self._told("")
         return made
 
     def _look(self) -> tuple[object, ...]:
