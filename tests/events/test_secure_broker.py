@@ -14,13 +14,15 @@ from jobqueue.config.model import KafkaSettings, SaslSettings
 from jobqueue.config.secret import Secret
 from jobqueue.errors import Unavailable
 from jobqueue.events.publisher import check_kafka
+from jobqueue.events.signals import RelayState
 from jobqueue.store.pool import Pool
-from tests.support.certificates import Authority, Pair
+from tests.support.certificates import Authority, Pair, past
 from tests.support.kafka import Listener, running_broker
 from tests.support.kafka_way import Way
 from tests.support.programs import dry_run
 from tests.support.relays import all_arrive, relaying_to, run_jobs
 from tests.support.store import add_queue
+from tests.support.waiting import eventually
 
 TOPIC = "events-tls"
 NOT_TRUSTED = (
@@ -82,6 +84,29 @@ async def test_events_arrive_through_tls_with_a_certificate_of_the_server(
         await add_queue(pool)
         await run_jobs(pool, 20)
         await all_arrive(pool, listener)
+
+
+async def test_a_relay_whose_certificate_ended_goes_on_with_the_next(
+    pool: Pool, secure: tuple[Way, Listener], authority: Authority, mine: Pair
+) -> None:
+    way, listener = secure
+    good = authority.issue("renewed")
+    async with relaying_to(pool, settings(way, options_of(authority, mine))) as relay:
+        await add_queue(pool)
+        await run_jobs(pool, 5)
+        await all_arrive(pool, listener)
+        mine.become(authority.issue("ended", until=past()))
+        way.cut()
+        way.open()
+        relay._publisher.abandon()  # as after the first record that did not arrive
+        await run_jobs(pool, 5)
+
+        async def fails() -> bool:
+            return relay.state is RelayState.FAILING
+
+        await eventually(fails, within_s=60, what="a broker that refuses the certificate")
+        mine.become(good)
+        await all_arrive(pool, listener, within_s=60)
 
 
 async def test_without_a_certificate_or_under_another_authority_the_broker_is_not_reached(
