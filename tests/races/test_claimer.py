@@ -11,13 +11,14 @@ from jobqueue.domain.outcome import Released
 from jobqueue.lease.claimer import Claimer
 from jobqueue.lease.frontier import CHEAP_S
 from jobqueue.lease.probes import ProbePlan
+from jobqueue.lease.takeover import Takeover, expired
 from jobqueue.runtime.clock import ManualClock
 from jobqueue.runtime.looks import LONGEST_S
 from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.queues import pause_queue
 from jobqueue.store.upkeep import promote_jobs
 from tests.store.conftest import Connect
-from tests.support.store import add_queue, settle, submit, waits_for_lock
+from tests.support.store import add_queue, expire_leases, settle, submit, waits_for_lock
 from tests.support.waiting import eventually
 
 
@@ -138,6 +139,21 @@ async def test_room_made_while_a_claim_is_under_way_is_used_by_the_next(
     assert await claiming == []
     await settle(db, first)
     assert len(await take(one, db, 5)) == 1
+
+
+async def test_the_place_of_a_dead_holder_is_free_as_soon_as_its_lease_was_taken_back(
+    db: Connection,
+) -> None:
+    await add_queue(db, "limited", max_running=1)
+    await submit(db, 2, queue="limited")
+    dead, other = claimer("limited"), claimer("limited")
+    (held,) = await take(dead, db, 1)
+    assert await take(other, db, 1, worker=2) == []
+    await expire_leases(db)
+    assert (await Takeover(expired(), page_size=10, crash_limit=3).step(db)).taken == 1
+    assert other.hint({"limited"}), "as the reaper sends it"
+    (next_,) = await take(other, db, 1, worker=2)
+    assert next_.job_id != held.job_id, "that one waits for its retry"
 
 
 async def test_a_limit_taken_away_is_noticed_without_a_restart(db: Connection) -> None:
