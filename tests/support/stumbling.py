@@ -44,7 +44,7 @@ def make(begin: Begin, pipe: Pipe, parent: int) -> KeeperProcess:
 
 def stumble() -> None:
     """Have it happen to all loops of this process."""
-    Service.start = _start_to_stumble  # type: ignore[method-assign]
+    Service.start = _start_to_stumble  # type: ignore[assignment, method-assign]
 
 
 if __name__ == "__main__":
