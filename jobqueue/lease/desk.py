@@ -10,6 +10,7 @@ import random
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from jobqueue.domain.backoff import RetryPolicy
@@ -27,10 +28,11 @@ from jobqueue.domain.outcome import (
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
 from jobqueue.errors import NotFound
 from jobqueue.lease.errands import Errands
+from jobqueue.lease.hot import HotConnection, retried
 from jobqueue.lease.outlet import Outlet
 from jobqueue.lease.tally import tell_settled, tell_started
 from jobqueue.store import workers
-from jobqueue.store.faults import retrying, retrying_told
+from jobqueue.store.faults import retrying, retrying_told, translated
 from jobqueue.store.leases import (
     HeldLease,
     LeaseAnswer,
@@ -42,10 +44,10 @@ from jobqueue.store.leases import (
     settle_leases,
     start_leases,
 )
-from jobqueue.store.pool import Connection, Pool
+from jobqueue.store.pool import Connection, Pool, has_free
 
 _CLAIMS_SHARE = 2
-"""At most every second connection of the pool claims: reports and renewals must not wait."""
+"""At most every second connection of the pool claims: reports must not wait."""
 
 Verdict = Literal["settled", "lost", "not_started"]
 
@@ -78,12 +80,18 @@ class Desk:
         self,
         pool: Pool,
         *,
+        reserve: HotConnection,
         lease_s: float,
         claimers: int,
         announce: Callable[[Iterable[str]], None],
     ) -> None:
-        """``claimers`` is the size of the pool; ``announce`` gets queues with jobs handed back."""
+        """``claimers`` is the size of the pool; ``announce`` gets queues with jobs handed back.
+
+        Heartbeats go through ``reserve`` while callers hold all of the pool: they may have to wait
+        there for a row, leases do not.
+        """
         self._pool = pool
+        self._reserve = reserve
         self._lease_s = lease_s
         self._announce = announce
         self._turnstile = asyncio.Semaphore(max(claimers // _CLAIMS_SHARE, 1))
@@ -139,10 +147,14 @@ class Desk:
         """Beat, renew ``leases``, and tell which of all of them are to end. Raises NotFound."""
 
         async def attempt() -> Pulse | None:
-            async with self._pool.acquire() as connection:
-                return await self._beat(connection, worker, beat, leases, watched)
+            work = partial(self._beat, worker=worker, beat=beat, leases=leases, watched=watched)
+            if not has_free(self._pool):
+                return await self._reserve.run(work)
+            with translated():
+                async with self._pool.acquire() as connection:
+                    return await work(connection)
 
-        pulse = await retrying(attempt)
+        pulse = await retried(attempt)
         if pulse is None:
             raise NotFound("worker", str(worker), at="session")
         self._gone(worker, [r.lease for r in pulse.renewals if r.state == "lost"])
@@ -201,6 +213,7 @@ class Desk:
     async def close(self) -> None:
         """Wait until all that was handed back is recorded. No call comes any more."""
         await self._errands.finish()
+        await self._reserve.close()
 
     async def _open(self, worker: int, held: Sequence[Lease]) -> Outlet:
         serving = await retrying(lambda: workers.open_stream(self._pool, worker))
@@ -224,6 +237,7 @@ class Desk:
     async def _beat(
         self,
         db: Connection,
+        *,
         worker: int,
         beat: Beat,
         leases: Sequence[Lease],

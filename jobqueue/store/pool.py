@@ -138,6 +138,12 @@ async def connect(
     return connection
 
 
+def has_free(pool: Pool) -> bool:
+    """Tell whether a connection of the pool can be had now, without a wait for others."""
+    in_use = pool.get_size() - pool.get_idle_size()
+    return in_use < pool.get_max_size()
+
+
 async def create_pool(
     dsn: str,
     *,

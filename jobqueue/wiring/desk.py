@@ -1,14 +1,16 @@
 """What a server has for remote workers: the desk, its listener, and the service."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from jobqueue.config.model import Settings
 from jobqueue.domain.limits import Limits
 from jobqueue.lease.desk import Desk
+from jobqueue.lease.hot import HotConnection
 from jobqueue.rpc.sessions import Sessions
 from jobqueue.rpc.worker_service import WorkerService, WorkerTimes
 from jobqueue.runtime.service import Service
-from jobqueue.store.pool import Pool
+from jobqueue.store.pool import Pool, connect
 from jobqueue.store.wakeups import Listener
 
 
@@ -27,6 +29,7 @@ class RemoteDoor:
         """``announce`` gets the queues with jobs that were handed back; it must not block."""
         self._desk = Desk(
             pool,
+            reserve=_reserve(settings, dsn),
             lease_s=settings.lease.duration_s,
             claimers=settings.db.pool_size,
             announce=announce,
@@ -37,6 +40,19 @@ class RemoteDoor:
     async def close(self) -> None:
         """Wait until what was under way to workers is handed back. No call comes any more."""
         await self._desk.close()
+
+
+def _reserve(settings: Settings, dsn: str) -> HotConnection:
+    """Return the connection of heartbeats that find no room in the pool; the first opens it."""
+    db = settings.db
+    opening = partial(
+        connect,
+        dsn,
+        connect_timeout_s=db.connect_timeout_ms / 1000,
+        pgbouncer=db.pgbouncer,
+        application_name="jq-server-beats",
+    )
+    return HotConnection(opening, timeout_s=settings.lease.duration_s / 4)
 
 
 def _listener(settings: Settings, dsn: str, desk: Desk) -> tuple[Service, ...]:

@@ -1,5 +1,6 @@
 """WorkerService over the wire, by scripted workers: what it gives, refuses and takes back."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -27,6 +28,9 @@ from tests.support.remote import TIMES, becomes, fake, one, started
 from tests.support.soundness import assert_sound
 from tests.support.store import end_ttl, expire_leases, path, row_of, status
 from tests.support.waiting import eventually
+
+POOL = 2
+STUCK = f"SELECT count(DISTINCT pid) >= {POOL} FROM pg_locks WHERE NOT granted"
 
 
 @pytest_asyncio.fixture
@@ -161,6 +165,26 @@ async def test_a_heartbeat_renews_and_tells_what_is_lost(
         answer = await worker.heartbeat(kept, gone)
         assert list(answer.renewed) == [str(kept.lease)]
         assert list(answer.lost) == [str(gone.lease)]
+
+
+async def test_leases_are_renewed_while_callers_that_wait_hold_the_whole_pool(
+    database: str, conn: asyncpg.Connection
+) -> None:
+    async with serving(database, db__pool_size=POOL, **TIMES) as facade:
+        await facade.submit()
+        async with fake(facade) as worker:
+            job = await started(worker)
+            async with conn.transaction():
+                await conn.execute("SELECT FROM jobqueue.queues WHERE name = 'default' FOR UPDATE")
+                pause = admin_pb.PauseQueueRequest(name="default")
+                calls = [facade.admin.PauseQueue(pause) for _ in range(2 * POOL)]
+                await eventually(lambda: conn.fetchval(STUCK), within_s=30, what="a pool in use")
+                for _ in range(3):
+                    assert list((await worker.heartbeat(job)).renewed) == [str(job.lease)]
+                assert await conn.fetchval(STUCK)
+            await asyncio.gather(*calls)
+            assert await worker.done(job)
+    await assert_sound(conn)
 
 
 async def test_a_worker_that_goes_silent_loses_its_job_and_nothing_else(

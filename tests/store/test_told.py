@@ -19,12 +19,13 @@ from jobqueue.lease.backing import DatabaseBacking
 from jobqueue.lease.book import Book
 from jobqueue.lease.desk import Desk
 from jobqueue.lease.duties import Presence, Reconciler
+from jobqueue.lease.hot import HotConnection
 from jobqueue.lease.signals import RETRIES_CHARGED
 from jobqueue.lease.takeover import Takeover, expired, unstarted
 from jobqueue.lease.tally import tell_claimed
 from jobqueue.reaper.scheduler import Promoter, TtlExpirer
 from jobqueue.reaper.signals import JOBS_PROMOTED
-from jobqueue.store.pool import Connection, Pool
+from jobqueue.store.pool import Connection, Pool, connect
 from jobqueue.store.signals import JOBS_MOVED, Move
 from jobqueue.submission import submitter as submitter_room
 from jobqueue.submission.jobs import Jobs
@@ -59,8 +60,9 @@ async def submitter(db: Connection, pool: Pool) -> AsyncIterator[Submitter]:
 
 
 @pytest.fixture
-def desk(pool: Pool) -> Desk:
-    return Desk(pool, lease_s=60.0, claimers=2, announce=lambda queues: None)
+def desk(pool: Pool, database: str) -> Desk:
+    reserve = HotConnection(lambda: connect(database), timeout_s=10.0)
+    return Desk(pool, reserve=reserve, lease_s=60.0, claimers=2, announce=lambda queues: None)
 
 
 def move(status: str, reason: str) -> Move:
