@@ -3,6 +3,7 @@
 import asyncio
 
 import psutil
+import pytest
 
 from jobqueue.domain.outcome import Failed
 from jobqueue.events.publisher import MAX_IN_FLIGHT
@@ -20,6 +21,7 @@ from jobqueue.events.signals import (
 from jobqueue.store.events import (
     Backlog,
     count_backlog,
+    extend_cursor,
     list_parked,
     move_cursor,
     open_window,
@@ -144,23 +146,32 @@ async def test_a_lost_lease_moves_nothing(pool: Pool, way: Way, topic: str) -> N
     window = await open_window(pool, new)
     assert window is not None
     before = await pool.fetch("SELECT * FROM jobqueue.event_cursors WHERE name = 'kafka'")
+    assert not await extend_cursor(pool, old, 60.0)
+    assert await open_window(pool, old) is None
     assert not await move_cursor(pool, old, window.last)
     assert before == await pool.fetch("SELECT * FROM jobqueue.event_cursors WHERE name = 'kafka'")
     assert await move_cursor(pool, new, window.last)
+    await pool.execute(EXPIRE)
+    assert not await extend_cursor(pool, new, 60.0), "another may hold it by now"
 
 
-async def test_a_cursor_of_another_cluster_begins_anew_by_event_id(
-    pool: Pool, way: Way, topic: str, listener: Listener
+@pytest.mark.parametrize(
+    "strange",
+    [
+        "system_identifier = 1, snapshot = pg_current_snapshot()",
+        "snapshot = '4000000000:4000000000:'",
+    ],
+    ids=["of-another-cluster", "of-this-cluster-before-it-was-set-back"],
+)
+async def test_a_cursor_whose_transaction_ids_mean_nothing_begins_anew_by_event_id(
+    pool: Pool, way: Way, topic: str, listener: Listener, strange: str
 ) -> None:
     async with relaying(pool, way, topic):
         await add_queue(pool)
         await run_jobs(pool, 5)
         await all_arrive(pool, listener)
     await run_jobs(pool, 5)
-    await pool.execute(
-        "UPDATE jobqueue.event_cursors SET system_identifier = 1, snapshot = pg_current_snapshot()"
-        " WHERE name = 'kafka'"
-    )
+    await pool.execute(f"UPDATE jobqueue.event_cursors SET {strange} WHERE name = 'kafka'")
     async with relaying(pool, way, topic):
         await all_arrive(pool, listener)
 

@@ -12,6 +12,7 @@ from jobqueue.store.upkeep import (
     drop_partitions,
     ensure_partitions,
     forget_kept_events,
+    forget_removed_jobs,
     prune_jobs,
     roll_stats,
     seal_partitions,
@@ -221,6 +222,22 @@ async def test_kept_events_go_with_their_job_once_every_consumer_has_passed(
     assert await kept(db) == 5
     assert len(await path(db, ids[1])) == 5
     assert await forget_kept_events(db) == 0
+
+
+async def test_what_events_need_of_a_removed_job_stays_until_every_consumer_has_passed_them(
+    db: Connection,
+) -> None:
+    await add_queue(db)
+    old, young = await submit(db, 2)
+    for job in [await claim_one(db) for _ in range(2)]:
+        await settle(db, job)
+    await delete_job(db, old)
+    await db.execute("UPDATE jobqueue.removed_jobs SET removed_at = removed_at - interval '1 h'")
+    await delete_job(db, young)
+    assert await forget_removed_jobs(db) == 0
+    await roll_stats(db)
+    assert await forget_removed_jobs(db) == 1
+    assert await db.fetchval("SELECT job_id FROM jobqueue.removed_jobs") == young
 
 
 async def test_kept_events_are_guarded_again_after_some_were_forgotten(db: Connection) -> None:

@@ -129,6 +129,31 @@ async def test_a_claim_that_is_under_way_when_the_loop_closes_is_waited_for_and_
     await asyncio.wait_for(loop.claiming.idle.wait(), 20.0)
 
 
+async def test_a_claim_that_is_under_way_when_the_loop_ends_is_cut_off_and_handed_back(
+    loop_of: Make, leases: RecordingLeases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases.queue = jobs = [leased("async-returns", b"none") for _ in range(WAVES_FROM // 2)]
+    first, sent, cut = leases.claim, asyncio.Event(), asyncio.Event()
+
+    async def claim(n: int, *, running: bool) -> list[LeasedJob]:
+        if leases.queue:
+            return await first(n, running=running)
+        sent.set()
+        try:
+            await asyncio.Event().wait()  # the database does not answer
+        finally:
+            cut.set()
+        return []
+
+    monkeypatch.setattr(leases, "claim", claim)
+    loop = loop_of(Room(concurrency=WAVES_FROM))
+    assert await loop.claiming.turn() == 0.0, "a claim is under way"
+    await sent.wait()
+    await loop.claiming.teardown()
+    assert cut.is_set(), "by which the lease room knows what to do with its jobs"
+    await loop.settled(*jobs)
+
+
 async def test_a_claim_waits_while_more_slots_are_being_freed_than_are_free(
     loop_of: Make, leases: RecordingLeases
 ) -> None:
