@@ -54,17 +54,18 @@ async def test_only_leases_of_that_worker_and_token_are_found(db: Connection) ->
 
 async def test_progress_is_kept_for_running_jobs_of_that_worker(db: Connection) -> None:
     await add_queue(db)
-    (job_id, *_) = await submit(db, 3)
+    ids = await submit(db, 3)
     (running,) = await claim(db, 1)
     (waiting,) = await claim(db, 1, running=False)
     (theirs,) = await claim(db, 1, worker=WORKER + 1)
     said = {job.lease: Progress(40, "on it") for job in (running, waiting, theirs)}
     assert await note_progress(db, worker=WORKER, progress=said) == [running.lease]
-    found = await get_job(db, job_id)
-    assert found is not None
-    assert found.progress == Progress(40, "on it")
+    stale = Lease(running.lease.job, running.lease.token - 1)
+    assert await note_progress(db, worker=WORKER, progress={stale: Progress(90, "late")}) == []
+    shown = [job and job.progress for job in [await get_job(db, job_id) for job_id in ids]]
+    assert shown == [Progress(40, "on it"), None, None]
     await note_progress(db, worker=WORKER, progress={running.lease: Progress(None, "")})
-    found = await get_job(db, job_id)
+    found = await get_job(db, running.job_id)
     assert found is not None
     assert found.progress == Progress(None, "")
 
