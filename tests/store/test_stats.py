@@ -314,6 +314,25 @@ async def test_a_long_tail_is_rolled_in_steps_and_the_figures_stay_exact_between
     assert await counted_depths(db) == await real_depths(db)
 
 
+@pytest.mark.direct
+async def test_after_a_long_pause_events_of_any_age_are_counted_in_every_step(
+    bare: Connection,
+) -> None:
+    await add_queue(bare)
+    await roll_stats(bare)
+    for _ in range(6):
+        await submit(bare, 4)
+    await bare.execute("SET session_replication_role = replica")
+    await bare.execute("ALTER TABLE jobqueue.job_events DISABLE TRIGGER job_events_immutable")
+    await bare.execute("UPDATE jobqueue.job_events SET at = at - interval '30 min'")
+    await bare.execute("UPDATE jobqueue.event_cursors SET since = since - interval '1 h'")
+    steps = []
+    while rolled := await roll_stats(bare, 10):
+        steps.append(rolled)
+    assert len(steps) > 1
+    assert await counted_depths(bare) == {("q", JobStatus.PENDING): 24}
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
