@@ -238,6 +238,23 @@ async def test_eight_workers_claim_full_batches_and_share_no_job(
     assert len({job.lease.job for batch in batches for job in batch}) == 800
 
 
+async def test_a_late_outcome_gives_no_second_job_the_room_of_the_first(db: Connection) -> None:
+    await add_queue(db, "limited", max_running=1)
+    await submit(db, 3, queue="limited")
+    one = claimer("limited")
+    (late,) = await take(one, db, 5)
+    await expire_leases(db)
+    assert (await Takeover(expired(), page_size=10, crash_limit=3).step(db)).taken == 1
+    one.job_ended("limited")
+    (young,) = await take(one, db, 5)
+    assert await settle(db, late) == "lost"
+    one.job_ended("limited")
+    assert await take(one, db, 5) == [], "its room was given away when its lease was taken"
+    assert await settle(db, young) == "settled"
+    one.job_ended("limited")
+    assert len(await take(one, db, 5)) == 1
+
+
 async def test_missed_hints_end_the_waits_of_limited_queues(db: Connection) -> None:
     await add_queue(db, max_running=5)
     one = Claimer(["q"], ProbePlan(frozenset({"t"})), lease_s=60.0, clock=ManualClock())
