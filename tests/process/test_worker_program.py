@@ -258,6 +258,25 @@ async def test_a_running_job_can_be_cancelled(server: Facade, start: Start, tmp_
     assert dead(pid)
 
 
+async def test_a_job_can_be_cancelled_while_its_worker_ends_and_hears_no_hints(
+    server: Facade, start: Start, tmp_path: Path, conn: asyncpg.Connection
+) -> None:
+    worker = await ready(start(worker_shutdown_grace_period_s=60))
+    job_id = await server.submit(type="ignores-term", payload=str(tmp_path / "pid").encode())
+    pid = await appears(tmp_path / "pid")
+    worker.send(signal.SIGTERM)
+
+    async def stopping() -> bool:
+        return '"stopping"' in worker.text()
+
+    await eventually(stopping, what="the first signal's effect")
+    assert await cut(conn, "jq-worker") == 1, "the connection that listens"
+    await server.jobs.CancelJob(jobs_pb.CancelJobRequest(job_id=job_id, running=True))
+    assert await exits(worker) == 0, worker.text()
+    job = await server.get(job_id)
+    assert (job.reason, job.HasField("finished_at"), dead(pid)) == ("CANCELLED", True, True)
+
+
 async def test_an_operator_drains_and_then_shuts_down_a_worker(
     server: Facade, start: Start
 ) -> None:
