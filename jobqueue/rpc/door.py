@@ -11,7 +11,7 @@ import grpc
 
 from jobqueue.rpc.access import OPEN
 from jobqueue.rpc.gatekeeper import Gatekeeper
-from jobqueue.rpc.guard import Guard
+from jobqueue.rpc.guard import Guard, reading
 from jobqueue.rpc.handlers import Around, Handler, MaybeHandler
 from jobqueue.rpc.signals import tell_unknown
 
@@ -67,7 +67,7 @@ class Door(grpc.GenericRpcHandler):
     def _surrounded(self, handler: Handler, method: str) -> Handler:
         # Health answers to the last moment, by its own rules.
         if method.startswith(OPEN):
-            return handler
+            return reading(handler)
         for around in reversed(self._inner):
             handler = around(handler, method)
         return self._guard.around(handler, method)

@@ -9,7 +9,7 @@ from typing import Any
 import grpc
 from grpc_status import rpc_status
 
-from jobqueue.errors import JobQueueError
+from jobqueue.errors import InvalidArgument, JobQueueError
 from jobqueue.rpc.faults import internal, to_status
 from jobqueue.rpc.gate import Gate
 from jobqueue.rpc.handlers import Context, Handler, behavior_of, request_of, with_behavior
@@ -61,6 +61,20 @@ class Guard:
                 call.code = OK
 
         return with_behavior(handler, guarded, parse=False)
+
+
+def reading(handler: Handler) -> Handler:
+    """Surround a method that answers by its own rules: only what is no message is refused."""
+    behavior = behavior_of(handler)
+
+    async def read(request: Any, context: Context) -> Any:
+        try:
+            message = request_of(handler, request)
+        except InvalidArgument as error:
+            await context.abort_with_status(rpc_status.to_status(to_status(error)))
+        return await behavior(message, context)
+
+    return with_behavior(handler, read, parse=False)
 
 
 async def _abort(context: Context, method: str, error: Exception, call: Call) -> None:

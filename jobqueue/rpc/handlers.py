@@ -12,6 +12,7 @@ from jobqueue.errors import FieldViolation, InvalidArgument
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 MaybeHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any] | None"
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+Reader: TypeAlias = Callable[[bytes], Any]
 Around: TypeAlias = Callable[[Handler, str], Handler]
 """Surrounds a handler, given the method (``/package.Service/Method``) it is for."""
 
@@ -34,24 +35,35 @@ def behavior_of(handler: Handler) -> Any:
 def with_behavior(handler: Handler, behavior: Any, *, parse: bool = True) -> Handler:
     """Return a handler of the same kind that does something else.
 
-    Without ``parse`` it gets a single request as bytes, for ``request_of``.
+    Without ``parse`` it gets requests as bytes, for ``request_of``.
     """
     make: Any = _MAKERS[handler.request_streaming, handler.response_streaming]
-    reader = handler.request_deserializer if parse or handler.request_streaming else None
+    reader = handler.request_deserializer if parse else None
     made: Handler = make(behavior, reader, handler.response_serializer)
     return made
 
 
 def request_of(handler: Handler, request: Any) -> Any:
-    """Return what the handler is called with, read if it came as bytes.
+    """Return what the handler is called with: a message, or a stream of them, from bytes.
 
-    Raises InvalidArgument for bytes that are no message of its method. The library would end such
-    a call with a stack trace in the log and a Python name in the answer.
+    Raises InvalidArgument, a stream when it comes to it, for bytes that are no message of the
+    method. The library would end such a call with a stack trace in the log and a Python name in the
+    answer.
     """
-    if handler.request_streaming or handler.request_deserializer is None:
+    read = handler.request_deserializer
+    if read is None:
         return request
+    return _messages(read, request) if handler.request_streaming else _message(read, request)
+
+
+async def _messages(read: Reader, requests: AsyncIterator[bytes]) -> AsyncIterator[Any]:
+    async for request in requests:
+        yield _message(read, request)
+
+
+def _message(read: Reader, request: bytes) -> Any:
     try:
-        return handler.request_deserializer(request)
+        return read(request)
     except DecodeError as error:
         fault = "is not a message of this method"
         raise InvalidArgument([FieldViolation("request", fault)]) from error

@@ -15,6 +15,7 @@ from tests.support.raw_http2 import call
 from tests.support.waiting import eventually
 
 KEY = "submit-key-0123456789"
+SCHEMAS = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 SUBMIT = "/jobqueue.v1.JobService/SubmitJob"
 
 
@@ -62,14 +63,23 @@ async def test_nothing_is_pending_in_the_library_but_its_loop_and_one_request_fo
     assert 1 <= len(compiled) <= 2
 
 
-async def test_a_request_that_is_no_message_is_refused_like_any_bad_field(facade: Facade) -> None:
+async def test_a_request_that_is_no_message_is_refused_like_any_bad_field(
+    facade: Facade, caplog: pytest.LogCaptureFixture
+) -> None:
     channel: Any = facade.channel
-    for garbage in (b"\xff\xff", b"\x0a\x04\x0a\x02\xff\xfe"):  # a name that is no UTF-8
+    name_that_is_no_text = b"\x0a\x04\x0a\x02\xff\xfe"
+    for method, garbage in (
+        (channel.unary_unary(SUBMIT), b"\xff\xff"),
+        (channel.unary_unary(SUBMIT), name_that_is_no_text),
+        (channel.unary_unary("/grpc.health.v1.Health/Check"), b"\xff\xff"),
+        (channel.stream_unary(SCHEMAS), iter([b"\xff\xff"])),
+    ):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await channel.unary_unary(SUBMIT)(garbage)
+            await method(garbage)
         assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert bad_fields(caught.value) == ["request"]
         assert "Error parsing" not in (caught.value.details() or "")
+    assert "Traceback" not in caplog.text
 
 
 async def test_metadata_that_is_no_text_is_not_logged(
