@@ -25,6 +25,8 @@ _RETRY_AFTER_MS = {"UNAVAILABLE": 1000, "ABORTED": 100}
 _MAX_VIOLATIONS = 16
 _MAX_TEXT, _MAX_FIELD = 200, 64
 _MAX_MESSAGE = 300
+"""Bytes, not characters: an emoji has four, which the message is sent in twelve for."""
+_CUT = "…"
 
 
 def to_status(error: JobQueueError) -> status_pb2.Status:
@@ -77,5 +79,9 @@ def _packed(detail: Message) -> Any:
     return packed
 
 
-def _short(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"
+def _short(text: str, max_bytes: int) -> str:
+    """Return a text that has so many bytes at most; a mark shows that it was cut."""
+    raw = text.encode(errors="replace")
+    if len(raw) <= max_bytes:
+        return raw.decode()
+    return raw[: max_bytes - len(_CUT.encode())].decode(errors="ignore") + _CUT
