@@ -80,7 +80,11 @@ async def transaction(connection: Connection, *, snapshot: bool = False) -> Asyn
     begun = connection.transaction(
         isolation="repeatable_read" if snapshot else None, readonly=snapshot
     )
-    await begun.start()
+    try:
+        await begun.start()
+    except BaseException:
+        connection.terminate()  # whether it has begun is not known
+        raise
     try:
         yield
     except BaseException:

@@ -1,10 +1,20 @@
 """Connections: the settings that statements rely on, and what they mean when they fail."""
 
+import asyncio
+
 import pytest
 
 from jobqueue.errors import Aborted, DeadlineExceeded, FailedPrecondition, Unavailable
 from jobqueue.store.faults import retrying, translated
-from jobqueue.store.pool import Connection, Db, Pool, connect, create_pool, limit_lock_waits
+from jobqueue.store.pool import (
+    Connection,
+    Db,
+    Pool,
+    connect,
+    create_pool,
+    limit_lock_waits,
+    transaction,
+)
 from tests.store.conftest import Connect
 from tests.support.postgres import Cluster, database_of, with_database
 from tests.support.store import add_queue
@@ -132,3 +142,21 @@ async def test_a_cut_connection_is_tried_again_and_then_works(db: Connection, po
 
     assert await retrying(ask) == 42
     assert len(tries) == 2
+
+
+async def test_who_is_cancelled_as_a_transaction_begins_leaves_nothing_for_the_library_to_end(
+    pool: Pool, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with pool.acquire() as connection:
+
+        async def work() -> None:
+            async with transaction(connection):
+                raise AssertionError("it had begun before the cancel")
+
+        working = asyncio.create_task(work())
+        await asyncio.sleep(0)
+        working.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await working
+    assert "active transaction" not in caplog.text
+    assert await pool.fetchval("SELECT 42") == 42
