@@ -4,6 +4,7 @@ A message can hold what its type forbids: nanoseconds beyond a second, mixed sig
 20000. Such a value is a fault of its field, never an exception on the way to the database.
 """
 
+import math
 from datetime import UTC, datetime, timedelta
 
 from google.protobuf.duration_pb2 import Duration
@@ -38,11 +39,15 @@ def read_instant(message: Timestamp, field: str, faults: list[FieldViolation]) -
 
 
 def duration(seconds: float | None) -> Duration | None:
-    """Return seconds as a message, rounded to nanoseconds."""
-    if seconds is None:
+    """Return seconds as a message, rounded to nanoseconds, or the longest that there is.
+
+    NaN, which only a hand in the database can have stored, is no duration.
+    """
+    if seconds is None or math.isnan(seconds):
         return None
     message = Duration()
-    message.FromNanoseconds(round(seconds * _NANOS))
+    bounded = min(max(seconds, -_MAX_DURATION_S), _MAX_DURATION_S)
+    message.FromNanoseconds(round(bounded * _NANOS))
     return message
 
 

@@ -10,19 +10,33 @@ from jobqueue.domain.backoff import RetryPolicy
 from jobqueue.domain.event import EventGroup, EventKind, StreamEvent
 from jobqueue.domain.job import Job, JobEvent, Progress
 from jobqueue.domain.lease import Counters, Lease, LeasedJob, new_lease
+from jobqueue.domain.limits import MAX_SHARE
 from jobqueue.domain.outcome import Charge
-from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
+from jobqueue.domain.queue import PRIORITIES, Queue, QueuePolicy, QueueStats
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.domain.worker import Worker, WorkerCommand, WorkerFacts, WorkerStatus
 
 Row: TypeAlias = asyncpg.Record
 
 _NO_COST = Counters()
+_PRIORITIES = frozenset(map(str, PRIORITIES))
 
 
 def text_map(value: str | None) -> dict[str, str]:
-    """Read a map of texts that was selected as JSON text."""
-    return {str(k): str(v) for k, v in json.loads(value).items()} if value else {}
+    """Read a map of texts that was selected as JSON text.
+
+    Nobody but a hand in the database stores anything else there. That reads as empty: a claim must
+    not fail for all its jobs because one of them cannot be read.
+    """
+    return {str(k): str(v) for k, v in _json_map(value).items()} if value else {}
+
+
+def _json_map(value: str) -> dict[str, Any]:
+    try:
+        read = json.loads(value)
+    except (ValueError, RecursionError):  # more digits, or deeper, than Python reads
+        return {}
+    return read if isinstance(read, dict) else {}
 
 
 def leased_job(row: Row) -> LeasedJob:
@@ -172,8 +186,12 @@ def event_group(row: Row) -> EventGroup:
 
 
 def weights(value: str) -> dict[int, int]:
-    """Read priority weights that were selected as JSON text."""
-    return {int(priority): int(weight) for priority, weight in json.loads(value).items()}
+    """Read priority weights that were selected as JSON text; what cannot be one is left out."""
+    return {
+        int(priority): weight
+        for priority, weight in _json_map(value).items()
+        if priority in _PRIORITIES and isinstance(weight, int) and 1 <= weight <= MAX_SHARE
+    }
 
 
 def queue(row: Row) -> Queue:

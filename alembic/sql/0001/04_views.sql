@@ -1,3 +1,11 @@
+-- Python's calendar ends before PostgreSQL's does. A time outside of it, which only a hand in the
+-- database can have stored, would fail the whole page of a list.
+CREATE FUNCTION jobqueue.in_calendar(p_at timestamptz) RETURNS timestamptz
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE WHEN p_at >= '10000-01-01Z' THEN 'infinity'::timestamptz
+                WHEN p_at < '0001-01-01Z' THEN '-infinity'::timestamptz ELSE p_at END
+$$;
+
 CREATE VIEW jobqueue.job_status AS
 SELECT j.job_id, q.name AS queue, j.type, s.status, j.priority, s.attempt, s.retry_count,
        j.max_retries, w.name AS worker_id, s.lease_token, j.created_at,

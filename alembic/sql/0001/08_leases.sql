@@ -63,6 +63,9 @@ BEGIN
                                AND r.ready_at >= coalesce(
                                    now() - make_interval(secs => p.within_s), '-infinity')
                                AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
+                               -- Counted by hand to where no number is left for the next move:
+                               -- it would fail the claim of all others, again and again.
+                               AND r.attempt < 2147483647 AND r.seq < 2147483645
                              ORDER BY r.ready_at, r.id
                              LIMIT p.quota + p.skip
                              FOR UPDATE SKIP LOCKED

@@ -3,7 +3,10 @@
 -- did not fail.
 -- $1 job id uuid
 SELECT v.job_id, v.queue, v.type, v.status, v.reason, v.priority, v.attempt, v.retry_count,
-       v.max_retries, v.worker_id, v.created_at, v.not_before, v.started_at, v.finished_at,
+       v.max_retries, v.worker_id, jobqueue.in_calendar(v.created_at) AS created_at,
+       jobqueue.in_calendar(v.not_before) AS not_before,
+       jobqueue.in_calendar(v.started_at) AS started_at,
+       jobqueue.in_calendar(v.finished_at) AS finished_at,
        v.cancel_requested, j.payload, j.ttl_s, j.timeout_s, j.idempotency_key, j.tenant,
        j.labels::text AS labels, j.trace_context::text AS trace_context, f.result,
        coalesce(f.result_truncated, false) AS result_truncated,

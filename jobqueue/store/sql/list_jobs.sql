@@ -37,7 +37,10 @@ WITH q AS MATERIALIZED (
      ORDER BY f.id DESC LIMIT $2)
 )
 SELECT v.job, v.job_id, v.queue, v.type, v.status, v.reason, v.priority, v.attempt, v.retry_count,
-       v.max_retries, v.worker_id, v.created_at, v.not_before, v.started_at, v.finished_at,
+       v.max_retries, v.worker_id, jobqueue.in_calendar(v.created_at) AS created_at,
+       jobqueue.in_calendar(v.not_before) AS not_before,
+       jobqueue.in_calendar(v.started_at) AS started_at,
+       jobqueue.in_calendar(v.finished_at) AS finished_at,
        v.cancel_requested
 FROM (SELECT id FROM page ORDER BY id DESC LIMIT $2) p
 JOIN jobqueue.job_status v ON v.job = p.id

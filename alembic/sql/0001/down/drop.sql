@@ -1,4 +1,5 @@
 DROP VIEW jobqueue.job_event_log, jobqueue.job_status;
+DROP FUNCTION jobqueue.in_calendar;
 DROP FUNCTION jobqueue.claim_jobs, jobqueue.start_leases, jobqueue.complete_leases,
     jobqueue.settle_leases;
 DROP FUNCTION jobqueue.submit_jobs, jobqueue.known_jobs, jobqueue.said, jobqueue.cancel_job,
