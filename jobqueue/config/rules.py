@@ -20,6 +20,7 @@ T_co = TypeVar("T_co", covariant=True)
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _SHOWN_CHARACTERS = 80
 _FALSE = frozenset({"false", "no", "off", "0"})
+_SPELLED_OUT = frozenset({str, int, float})
 
 
 class Rule(Protocol[T_co]):
@@ -107,7 +108,8 @@ class Choice:
 
     def read(self, raw: object) -> str:
         """Return the word as it is spelled here."""
-        given = "" if isinstance(raw, bool) else str(raw).strip().lower()
+        # A list is not spelled out: by aliases, a short one in YAML has a billion elements.
+        given = str(raw).strip().lower() if type(raw) in _SPELLED_OUT else ""
         for word in self.words:
             if word.lower() == given:
                 return word
@@ -162,6 +164,7 @@ def _shown(raw: object) -> str:
     """Return what was given, as far as a line has room for it."""
     short = Repr()
     short.maxstring = short.maxother = short.maxlong = _SHOWN_CHARACTERS
+    short.maxlevel = 2  # of lists in lists; each level may be six times as long as the next
     try:
         return short.repr(raw)
     except ValueError:  # a number of more digits than Python spells out

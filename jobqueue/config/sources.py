@@ -11,6 +11,7 @@ from jobqueue.config.keys import RULES, SECTIONS, VARIABLES
 from jobqueue.config.yaml_text import read_yaml
 from jobqueue.errors import Fault
 
+_MAX_FILE_BYTES = 1024 * 1024
 _IGNORED_SECTION = "kafka.consumer"
 _IGNORED_VARIABLES = "JQ_KAFKA_CONSUMER_"
 # Read by other parts: the CLI, handlers' children, logging, tests.
@@ -76,7 +77,7 @@ def collect(
 
 def _read_document(path: Path, findings: Findings) -> Mapping[object, object]:
     try:
-        document = read_yaml(path.read_bytes())
+        document = read_yaml(_read_bytes(path))
     except OSError as error:
         findings.refuse(str(path), f"cannot be read: {error.strerror}")
     except ValueError as error:
@@ -86,6 +87,15 @@ def _read_document(path: Path, findings: Findings) -> Mapping[object, object]:
             return document or {}
         findings.refuse(str(path), "must be a mapping of sections")
     return {}
+
+
+def _read_bytes(path: Path) -> bytes:
+    """Return the content. Raises ValueError for more than settings need: a device has no end."""
+    with path.open("rb") as file:
+        content = file.read(_MAX_FILE_BYTES + 1)
+    if len(content) > _MAX_FILE_BYTES:
+        raise ValueError(f"is larger than {_MAX_FILE_BYTES} bytes")
+    return content
 
 
 def _flatten(

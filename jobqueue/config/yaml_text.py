@@ -19,6 +19,9 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:  # noqa: FBT001, FBT002 - the library's signature
         seen: set[str] = set()
         for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                problem = "a key that is no text"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
             name = str(key_node.value)
             if name in seen:
                 problem = f"key {name!r} is given twice"
