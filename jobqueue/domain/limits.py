@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from jobqueue.domain.backoff import MAX_DELAY_S
@@ -144,6 +144,11 @@ def _time_faults(field: str, seconds: float, limits: Limits) -> Iterator[FieldVi
 def _instant_faults(field: str, at: datetime, _: Limits) -> Iterator[FieldViolation]:
     if at.tzinfo is None:
         yield FieldViolation(field, "needs a time zone")
+        return
+    try:  # near its ends the calendar of a far zone has times that UTC has not
+        at.astimezone(UTC)
+    except OverflowError:
+        yield FieldViolation(field, "is outside the years 1 to 9999 in UTC")
 
 
 def positive_faults(field: str, value: float | None, high: float) -> Iterator[FieldViolation]:

@@ -1,5 +1,5 @@
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -22,6 +22,8 @@ from jobqueue.errors import InvalidArgument
 LIMITS = Limits()
 TEN_YEARS = 10 * 365 * 86_400.0
 BASE = JobSpec("mail")
+# At the ends of the calendar they have times that UTC has not.
+FAR_EAST, FAR_WEST = timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))
 # 2 bytes each, so that bytes and characters are told apart.
 WIDE = "é"
 
@@ -74,6 +76,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"delay_s": TEN_YEARS + 1}, "job.delay"),
     ({"delay_s": float("nan")}, "job.delay"),
     ({"not_before": datetime(2030, 1, 1)}, "job.not_before"),  # noqa: DTZ001
+    ({"not_before": datetime(1, 1, 1, tzinfo=FAR_EAST)}, "job.not_before"),
+    ({"not_before": datetime(9999, 12, 31, 23, tzinfo=FAR_WEST)}, "job.not_before"),
     ({"not_before": datetime(2030, 1, 1, tzinfo=UTC), "delay_s": 1.0}, "job.not_before"),
     ({"idempotency_key": ""}, "job.idempotency_key"),
     ({"idempotency_key": WIDE * 128 + "x"}, "job.idempotency_key"),
