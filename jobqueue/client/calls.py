@@ -57,8 +57,7 @@ def job_text(job_id: UUID | str) -> str:
     try:
         return str(job_id if isinstance(job_id, UUID) else UUID(job_id))
     except ValueError as error:
-        violation = FieldViolation("job_id", f"{job_id!r} is not a UUID")
-        raise InvalidArgument([violation]) from error
+        raise InvalidArgument([FieldViolation("job_id", "is not a UUID")]) from error
 
 
 def submit(spec: JobSpec) -> Call[Submitted]:
@@ -90,6 +89,8 @@ def watch(job_id: UUID | str) -> Call[Job]:
 def list_page(job_filter: JobFilter, page_size: int, page_token: str) -> Call[JobPage]:
     """Return one page of jobs."""
     check(number_faults("page_size", page_size, 1, MAX_PAGE))
+    if not page_token.isascii():
+        raise InvalidArgument([FieldViolation("page_token", "is not a page token")])
     for field, name in (("queue", job_filter.queue), ("type", job_filter.type)):
         if name is not None:
             check(name_faults(field, name, LIMITS))

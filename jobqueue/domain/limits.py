@@ -183,7 +183,7 @@ def _map_faults(
     if len(pairs) > limits.labels:
         yield FieldViolation(field, f"has more than {limits.labels} entries")
         return
-    for key, value in pairs.items():
+    for key, value in sorted(pairs.items()):  # a map on the wire comes in any order
         if not key:
             yield FieldViolation(field, "has an empty key")
         yield from text_faults(f"{field} key", key, max_bytes)
