@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import grpc
 
-from jobqueue.domain.limits import Limits
+from jobqueue.domain.limits import MIB, Limits, check, positive_faults
 from jobqueue.errors import FieldViolation, InvalidArgument
 
 DEFAULT_ADDRESS = "localhost:50051"
@@ -64,6 +64,9 @@ _RECONNECT: list[tuple[str, int | str]] = [
 _SCHEMES = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "vsock:", "xds:")
 _HOST_PORT = re.compile(r"(\[[^\[\]\s]+\]|[^\[\]:/\s]+):(?P<port>[0-9]{1,5})", re.ASCII)
 _LAST_PORT = 65_535
+_MAX_PEM_BYTES = 4 * MIB
+_MAX_KEY_BYTES = 8_000
+"""A server takes 8 KiB of metadata with a call, and refuses more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class Route:
         check_address(self.address)
         check_timeout(self.timeout_s)
         if self.api_key is not None and not self._sendable(self.api_key):
-            fault = "must be printable ASCII without spaces"
+            fault = f"must be at most {_MAX_KEY_BYTES} printable ASCII characters without spaces"
             raise InvalidArgument([FieldViolation("api_key", fault)])
 
     def metadata(self) -> Sequence[tuple[str, str]]:
@@ -106,7 +109,8 @@ class Route:
 
     @staticmethod
     def _sendable(key: str) -> bool:
-        return key.isascii() and key.isprintable() and " " not in key
+        plain = key.isascii() and key.isprintable() and " " not in key
+        return plain and len(key) <= _MAX_KEY_BYTES
 
 
 def check_address(address: str) -> None:
@@ -116,18 +120,22 @@ def check_address(address: str) -> None:
     """
     if not address.strip():
         raise InvalidArgument([FieldViolation("address", "must not be empty")])
-    if address.startswith(_SCHEMES):
+    sendable = address.isprintable()
+    if sendable and address.startswith(_SCHEMES):
         return
-    host_port = _HOST_PORT.fullmatch(address)
+    host_port = _HOST_PORT.fullmatch(address) if sendable else None
     if host_port is None or not 1 <= int(host_port["port"]) <= _LAST_PORT:
         fault = f"must be HOST:PORT with a port from 1 to {_LAST_PORT}, not {address!r}"
         raise InvalidArgument([FieldViolation("address", fault)])
 
 
 def check_timeout(seconds: float) -> float:
-    """Return ``seconds``; raise InvalidArgument unless it is a positive number."""
-    if not seconds > 0:
-        raise InvalidArgument([FieldViolation("timeout", "must be more than 0 seconds")])
+    """Return ``seconds``; raise InvalidArgument unless it is positive and gRPC can count it.
+
+    Infinity is no end. A finite time of ages is one that is over for gRPC.
+    """
+    if not math.isinf(seconds) or seconds < 0:
+        check(positive_faults("timeout", seconds, Limits().delay_s))
     return seconds
 
 
@@ -147,10 +155,14 @@ def _read(field: str, path: Path | str | None) -> bytes | None:
     if path is None:
         return None
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            pem = file.read(_MAX_PEM_BYTES + 1)
     except OSError as error:
         fault = f"cannot read {path}: {error.strerror}"
         raise InvalidArgument([FieldViolation(field, fault)]) from error
+    if len(pem) > _MAX_PEM_BYTES:  # a device has no end
+        raise InvalidArgument([FieldViolation(field, f"is larger than {_MAX_PEM_BYTES} bytes")])
+    return pem
 
 
 def channel_options(address: str) -> list[tuple[str, int | str]]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -25,6 +26,7 @@ from jobqueue.cli.ctl.worker import worker
 from jobqueue.cli.version import print_version
 from jobqueue.errors import FieldViolation, InvalidArgument, JobQueueError
 
+_MESSAGE_LENGTH = 500
 _UNWIND_S = 1.0
 """What the clean-up after an interrupt may take."""
 
@@ -74,6 +76,7 @@ for _command in (job, queue, worker, events, status, top, doctor, version, compl
 
 def main() -> None:
     """Run the program and exit with its code."""
+    _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A table shows what the terminal cannot spell as escapes instead of failing.
@@ -83,6 +86,14 @@ def main() -> None:
     if code == ExitCode.INTERRUPTED:
         _end_interrupted()
     sys.exit(code)
+
+
+def _open_missing_streams() -> None:
+    """Let streams that the caller has closed (``>&-``) give nothing and take everything."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nothing = Path(os.devnull).open(mode, encoding="utf-8")  # noqa: SIM115 - for good
+            setattr(sys, name, nothing)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -113,7 +124,7 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return ExitCode.INTERRUPTED
     except click.ClickException as error:
-        _say(f"{error.format_message().rstrip('.')}{_hint(error)}")
+        _say(f"{_shortened(error.format_message().rstrip('.'))}{_hint(error)}")
         return error.exit_code
     except JobQueueError as error:
         _say(_message(error))
@@ -148,17 +159,22 @@ def _message(error: JobQueueError) -> str:
     if isinstance(error, InvalidArgument) and len(error.violations) > 1:
         fields = "".join(f"\n  {_field(fault)}" for fault in error.violations)
         return f"{len(error.violations)} bad fields{fields}"
-    return error.message
+    return _shortened(error.message)
 
 
 def _field(fault: FieldViolation) -> str:
-    return f"{fault.field}: {fault.description}" if fault.field else fault.description
+    return _shortened(f"{fault.field}: {fault.description}" if fault.field else fault.description)
 
 
 def _hint(error: click.ClickException) -> str:
     if isinstance(error, click.UsageError) and error.ctx:
         return f" (see {error.ctx.command_path} --help)"
     return ""
+
+
+def _shortened(message: str) -> str:
+    """Return a message of a length that can be read; what a user typed may be as long as a book."""
+    return message if len(message) <= _MESSAGE_LENGTH else f"{message[: _MESSAGE_LENGTH - 1]}…"
 
 
 def _say(message: str) -> None:

@@ -13,10 +13,12 @@ import click
 
 from jobqueue.cli.ctl.options import parse_instant
 from jobqueue.domain.job import JobSpec
-from jobqueue.domain.limits import Limits, check, parse_priority, spec_faults
+from jobqueue.domain.limits import MIB, Limits, check, parse_priority, spec_faults
 from jobqueue.errors import FieldViolation, InvalidArgument
 
 LIMITS = Limits()
+_MAX_LINE_BYTES = 8 * MIB
+"""A payload may be spelled with six characters for each of its bytes."""
 
 
 def read_payload(text: str) -> bytes:
@@ -44,7 +46,11 @@ def read_lines(stream: BinaryIO, defaults: Mapping[str, Any]) -> Iterator[tuple[
     ``defaults`` are fields of JobSpec for lines that do not say them. Raises InvalidArgument
     that names the line.
     """
-    for number, line in enumerate(stream, start=1):
+    lines = iter(lambda: stream.readline(_MAX_LINE_BYTES + 1), b"")
+    for number, line in enumerate(lines, start=1):
+        if len(line) > _MAX_LINE_BYTES:
+            fault = f"is longer than {_MAX_LINE_BYTES} bytes"
+            raise InvalidArgument([FieldViolation(f"line {number}", fault)])
         if line.strip():
             spec = _read_line(line, defaults, f"line {number}")
             check(spec_faults(spec, LIMITS, f"line {number}"))
@@ -53,7 +59,9 @@ def read_lines(stream: BinaryIO, defaults: Mapping[str, Any]) -> Iterator[tuple[
 
 def _read_line(line: bytes, defaults: Mapping[str, Any], at: str) -> JobSpec:
     try:
-        fields = json.loads(line.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        fields = json.loads(
+            line.decode("utf-8-sig"), parse_constant=_refuse_constant, object_pairs_hook=_object
+        )
         if not isinstance(fields, dict):
             _wrong("must be an object such as", '{"queue": "emails", "payload": "hello"}')
         read = {**defaults, **_spec_fields(fields)}
@@ -140,6 +148,16 @@ _FIELDS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "labels": ("labels", _texts),
     "trace_context": ("trace_context", _texts),
 }
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON, which would quietly take the last value of a name."""
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            _wrong("has twice the field", repr(name))
+        fields[name] = value
+    return fields
 
 
 def _refuse_constant(name: str) -> NoReturn:

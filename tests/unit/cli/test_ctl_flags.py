@@ -44,7 +44,11 @@ def test_every_flag_is_described(path: str, command: click.Command, ctl: Ctl) ->
         (["job", "statu", JOB_ID], "No such command 'statu'"),
         (["job", "list", "--colour", "red"], "--colour"),
         (["job", "status"], "JOB_ID"),
-        (["job", "status", "nope"], "'nope' is not a UUID"),
+        (["job", "status", "nope"], "job_id: is not a UUID"),
+        (["job", "status", "\udcff"], "job_id: is not a UUID"),
+        (["job", "list", "--page-token", "\udcff"], "page_token: is not a page token"),
+        (["job", "list", "--queue", "\udcff"], "queue: may hold only"),
+        (["job", "submit", "--queue", "q", "--payload", "x", "--tenant", "\udcff"], "job.tenant"),
         (["job", "submit", "--queue", "q"], "'--payload'"),
         (["job", "submit", "--payload", "x"], "'--queue'"),
         (["job", "submit", "--payload", "x", "--from-file", "-"], "cannot be given together"),
@@ -70,6 +74,12 @@ def test_every_flag_is_described(path: str, command: click.Command, ctl: Ctl) ->
         (["queue", "create", "emails", "--priority-weights", "9=0"], "priority_weights[9]"),
         (["queue", "stats", "--window", "9999999"], "window"),
         (["worker", "list", "--timeout", "0"], "more than 0"),
+        (["worker", "list", "--timeout", "1e308"], "at most 315360000 seconds"),
+        (["worker", "list", "--server-addr", "\udcff:1"], "HOST:PORT"),
+        (["worker", "list", "--server-addr", "unix:\udcff"], "HOST:PORT"),
+        (["worker", "list", "--server-addr", "x" * 100_000], "HOST:PORT"),
+        (["worker", "list", "--tls-ca", "/dev/zero"], "tls.ca: is larger than"),
+        (["worker", "list", "--api-key", "k" * 8_001], "api_key: must be at most 8000"),
         (["worker", "list", "--output", "xml"], "--output"),
         (["worker", "list", "--tls-cert", "x"], "given together"),
         (["worker", "list", "--api-key", "a b"], "api_key"),
@@ -83,6 +93,7 @@ def test_a_mistake_is_told_in_one_line(
     assert (ended.code, ended.out) == (2, "")
     assert ended.err.startswith("error: ")
     assert ended.err.count("\n") == 1
+    assert len(ended.err) < 600
     assert told in ended.err
     assert not service.asked
 

@@ -31,6 +31,23 @@ def test_a_closed_pipe_ends_silently(service: FakeService, environment: dict[str
         assert ended.stdout.splitlines()[-1] == "0"
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_gives_nothing_and_takes_everything(
+    closed: str, service: FakeService, environment: dict[str, str]
+) -> None:
+    service.answer("ListJobs", jobs.ListJobsResponse(jobs=[job()]))
+    script = f"{CTL} job list {closed}; {CTL} job status nope {closed}; echo $? >&3"
+    ended = subprocess.run(
+        ["bash", "-c", f"exec 3>&1; {script}"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stdout.splitlines()[-1] == "2"
+    assert "unexpected" not in ended.stderr
+
+
 def test_a_full_disk_is_told(service: FakeService, environment: dict[str, str]) -> None:
     service.answer("ListJobs", jobs.ListJobsResponse(jobs=[job()]))
     with Path("/dev/full").open("w") as full:

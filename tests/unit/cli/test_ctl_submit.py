@@ -111,6 +111,8 @@ def test_a_file_gives_one_id_a_line(ctl: Ctl, service: FakeService, tmp_path: Pa
         ('{"queue": "q", "payload": "\\ud800"}', "line 2: payload is not valid Unicode"),
         ('{"queue": "q", "payload": "?", "payload_encoding": "base64"}', "is not base64"),
         ('{"queue": "q", "colour": "red"}', "line 2: has an unknown field 'colour'"),
+        ('{"queue": "q", "queue": "r"}', "line 2: has twice the field 'queue'"),
+        ('{"queue": "q", "labels": {"a": "b", "a": "c"}}', "line 2: has twice the field 'a'"),
         ('{"queue": "q", "priority": 12}', "line 2.priority: must be between 0 and 9"),
         ('{"queue": "q", "priority": true}', "line 2: priority must be a whole number"),
         ('{"queue": "q", "ttl": NaN}', "line 2: NaN is not JSON"),
@@ -127,6 +129,21 @@ def test_a_bad_line_is_named_and_nothing_is_stored(
     assert (ended.code, ended.out) == (2, "")
     assert told in ended.err
     assert not service.asked
+
+
+def test_a_line_without_an_end_is_told(ctl: Ctl, service: FakeService) -> None:
+    ended = ctl("job", "submit", "--from-file", "/dev/zero")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "error: line 1: is longer than 8388608 bytes\n"
+    assert not service.asked
+
+
+def test_a_payload_of_full_size_fits_into_a_line_however_it_is_spelled(
+    ctl: Ctl, service: FakeService, tmp_path: Path
+) -> None:
+    line = '{"queue": "q", "payload": "' + "\\u0001" * 1024 * 1024 + '"}'
+    assert ctl("job", "submit", "--from-file", lines(tmp_path, line)).code == 0
+    assert service.asked["SubmitJobs"][0].jobs[0].payload == b"\x01" * 1024 * 1024
 
 
 def test_a_batch_that_fails_later_leaves_the_work_partly_done(
