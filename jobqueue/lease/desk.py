@@ -49,6 +49,8 @@ from jobqueue.store.pool import Connection, Pool, has_free
 _CLAIMS_SHARE = 2
 """At most every second connection of the pool claims: reports must not wait."""
 
+_TOO_LARGE = Unhandled("its payload is too large to be sent to a remote worker")
+
 Verdict = Literal["settled", "lost", "not_started"]
 
 
@@ -232,6 +234,9 @@ class Desk:
             turnstile=self._turnstile,
             errands=self._errands,
             release=lambda leases: self._errands.start(self._release(worker, leases)),
+            refuse=lambda leases: self._errands.start(
+                self.settle(worker, dict.fromkeys(leases, _TOO_LARGE))
+            ),
         )
 
     async def _beat(

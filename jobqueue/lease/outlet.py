@@ -6,6 +6,7 @@ import random
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 
 from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.domain.limits import MIB, Limits
 from jobqueue.lease.claimer import Claimer
 from jobqueue.lease.errands import Errands
 from jobqueue.lease.probes import ProbePlan
@@ -17,6 +18,10 @@ from jobqueue.store.workers import Serving, is_newest_stream
 
 FIRST_IDLE_S, LAST_IDLE_S = 0.05, 2.5
 """An outlet that finds nothing asks again after 50 ms, doubling to 2.5 s."""
+
+MOST_BYTES = Limits().message_bytes - MIB
+"""The largest payload that leaves a message room for the rest of a job. Only a hand in the database
+stores a larger one."""
 
 _FULL_S = 1.0
 """A worker without room is looked at this often: its reports may go to another server."""
@@ -47,8 +52,12 @@ class Outlet:
         turnstile: asyncio.Semaphore,
         errands: Errands,
         release: Callable[[Sequence[Lease]], None],
+        refuse: Callable[[Sequence[Lease]], None],
     ) -> None:
-        """``turnstile`` bounds how many outlets claim at once; ``release`` hands leases back."""
+        """``turnstile`` bounds how many outlets claim at once; ``release`` hands leases back.
+
+        ``refuse`` does it with what no message can hold, so that it does not come again at once.
+        """
         self._pool = pool
         self._worker = worker
         self._stream = serving.stream
@@ -60,6 +69,7 @@ class Outlet:
         self._turnstile = turnstile
         self._errands = errands
         self._release = release
+        self._refuse = refuse
         self._news = asyncio.Event()
         self._idle_s = FIRST_IDLE_S
         self._ended = False
@@ -128,7 +138,15 @@ class Outlet:
             self.end()
             self._give_back(jobs)
             return []
-        return jobs
+        return self._that_fit(jobs)
+
+    def _that_fit(self, jobs: list[LeasedJob]) -> list[LeasedJob]:
+        """Return what can be sent. One that cannot would cut the stream, and each one after it."""
+        unfit = [job.lease for job in jobs if len(job.payload) > MOST_BYTES]
+        if not unfit:
+            return jobs
+        self._refuse(unfit)
+        return [job for job in jobs if len(job.payload) <= MOST_BYTES]
 
     def _give_back(self, jobs: Sequence[LeasedJob]) -> None:
         if jobs:

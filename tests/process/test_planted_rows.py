@@ -10,6 +10,8 @@ from jobqueue.v1 import admin_service_pb2 as admin_pb
 from jobqueue.v1 import job_service_pb2 as pb
 from tests.support.facade import Facade, serving
 from tests.support.remote import fake
+from tests.support.store import path
+from tests.support.waiting import eventually
 
 RUNNABLE = (
     "UPDATE jobqueue.jobs SET labels = '[1]'",
@@ -64,6 +66,22 @@ async def test_planted_jobs_are_shown_and_run_and_stop_no_other(
     async with fake(facade, concurrency=len(listed)) as worker:
         taken = await worker.take(len(planted) + 1)
         assert {str(job.job_id) for job in taken} == {*planted, bystander}
+
+
+async def test_a_job_that_no_message_can_hold_does_not_stop_a_remote_worker(
+    facade: Facade, conn: asyncpg.Connection
+) -> None:
+    row = "UPDATE jobqueue.jobs SET payload = convert_to(repeat('x', 37 * 1024 * 1024), 'UTF8')"
+    large = await plant(facade, conn, row)
+    bystander = await facade.submit()
+    async with fake(facade) as worker:
+        (job,) = await worker.take()
+        assert str(job.job_id) == bystander
+
+        async def handed_back() -> bool:
+            return "FAILED:NO_HANDLER" in await path(conn, UUID(large))
+
+        await eventually(handed_back, within_s=30.0, what="the large job is handed back")
 
 
 async def test_a_planted_queue_or_worker_hides_no_other(
