@@ -11,9 +11,10 @@
 --   use for it, as it would be for leases.id = i.
 -- - No part joins another one. What is needed later is carried along.
 --
--- Seconds between two times are reckoned from their epochs, here and in what looks at many jobs:
 -- PostgreSQL 15 and 16 cannot subtract infinite times, and one job with such a time, which only a
--- hand in the database can have stored, would fail the statement for all.
+-- hand in the database can have stored, would fail the statement for all. What looks at many jobs
+-- counts seconds between two times from their epochs. Here such a job has not waited, and its attempt
+-- took no time that is known: an infinite number would stay in the sums of metrics.
 
 -- Claims at most p_count jobs: visits the probes in their order and takes the oldest ready jobs of
 -- each, up to its quota. Returns them with their bodies, in the order in which they should run.
@@ -125,7 +126,8 @@ BEGIN
            CASE WHEN running THEN 0 ELSE handbacks END AS handbacks,
            CASE WHEN running THEN 0 ELSE unhandled END AS unhandled,
            base_delay_s, max_delay_s, multiplier,
-           date_part('epoch', at) - date_part('epoch', ready_at) AS waited_s
+           CASE WHEN isfinite(ready_at) THEN date_part('epoch', at - ready_at) ELSE 0 END
+               AS waited_s
     FROM b
     ORDER BY ord, ready_at, id;
 END $$;
@@ -161,7 +163,8 @@ BEGIN
         FROM k
         WHERE l.id BETWEEN k.id AND k.id AND l.token = k.token AND k.expired IS NOT TRUE
         RETURNING l.id, l.token, l.queue_id, l.seq, l.attempt, l.worker_id,
-                  date_part('epoch', l.started_at) - date_part('epoch', l.ready_at) AS waited_s
+                  CASE WHEN isfinite(l.ready_at)
+                       THEN date_part('epoch', l.started_at - l.ready_at) ELSE 0 END AS waited_s
     ), x AS (
         DELETE FROM jobqueue.leases l USING k
         WHERE l.id BETWEEN k.id AND k.id AND l.token = k.token AND k.expired
@@ -241,7 +244,8 @@ BEGIN
         INSERT INTO jobqueue.job_events (job, queue_id, seq, from_status, to_status, reason,
             attempt, token, worker_id, duration_ms, at)
         SELECT id, queue_id, seq + 1, 'RUNNING', 'DONE', 'COMPLETED', attempt, token, worker_id,
-               least(date_part('epoch', at - started_at) * 1000, 2147483647)::int, at
+               CASE WHEN isfinite(started_at)
+                    THEN least(date_part('epoch', at - started_at) * 1000, 2147483647)::int END, at
         FROM d
     )
     SELECT array_agg(id), array_agg(token) INTO ids, tokens FROM d;
@@ -312,7 +316,8 @@ BEGIN
         SELECT d.id, d.queue_id, d.seq + 1,
                CASE WHEN d.running THEN 'RUNNING' ELSE 'ASSIGNED' END::jobqueue.job_state,
                'FAILED'::jobqueue.job_state, d.reason, d.attempt, d.token, d.worker_id,
-               CASE WHEN d.running  -- least() would take the other side of a NULL
+               -- Of a NULL, least() would take the other side.
+               CASE WHEN d.running AND isfinite(d.started_at)
                     THEN least(date_part('epoch', d.at - d.started_at) * 1000, 2147483647)::int END,
                d.detail, d.at
         FROM d

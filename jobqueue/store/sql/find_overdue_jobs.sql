@@ -18,7 +18,8 @@ WITH late AS (
 ), numbered AS (
     SELECT t.place, t.id, row_number() OVER (PARTITION BY t.place ORDER BY t.since) AS n,
            count(*) OVER (PARTITION BY t.place) AS total,
-           extract(epoch FROM now() - min(t.since) OVER (PARTITION BY t.place))::float8 AS oldest_s
+           coalesce(extract(epoch FROM now() - min(t.since) FILTER (WHERE isfinite(t.since))
+                                OVER (PARTITION BY t.place)), 0)::float8 AS oldest_s
     FROM late t
 )
 SELECT n.place, (SELECT j.job_id FROM jobqueue.jobs j WHERE j.id = n.id) AS job_id, n.total,
