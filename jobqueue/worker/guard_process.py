@@ -22,6 +22,7 @@ MARK = "JOBQUEUE_MARK"
 _PREFIX = f"{MARK}=".encode()
 _UNMARKED = ""
 _STRAYS_LIMIT_S = 1.0
+_LOOK_AGAIN_S = 0.002
 
 
 def main() -> None:
@@ -86,13 +87,13 @@ def end_strays(marks: AbstractSet[str], kin: Collection[Kin], carriers: Carriers
 
     Returns when a look finds none any more. Without ``/proc`` nothing is found.
     """
-    found = [*_with_theirs(kin), *carriers.of(marks)]
     until = time.monotonic() + _STRAYS_LIMIT_S
-    while found and time.monotonic() < until:
+    # Again: for what they started meanwhile, and because on a busy machine a killed one dies later.
+    while (found := [*_with_theirs(kin), *carriers.of(marks)]) and time.monotonic() < until:
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
-        found = carriers.of(marks)  # what they started meanwhile
+        time.sleep(_LOOK_AGAIN_S)
 
 
 def processes() -> list[Process]:
