@@ -44,7 +44,12 @@ WORKER = {
     "worker_heartbeat_interval_s": 0.5,
     "worker_kill_grace_s": 0.5,
 }
-LOST = "SELECT count(*) FROM jobqueue.job_events WHERE reason = 'LEASE_EXPIRED'"
+HELD_OFF = "a handler tried to end the worker's loop"
+LOST = """
+    SELECT count(*) FROM jobqueue.job_events
+    WHERE from_status = 'RUNNING' AND reason = 'LEASE_EXPIRED'
+"""
+"""What waits in the stream of a worker that stands still is nobody's yet, and goes elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,11 @@ class Hostile:
     error: str | None
     payload: bytes | None = None
     timeout_s: int | None = None
+
+    @property
+    def lets_loose(self) -> bool:
+        """Tell whether it starts a process that leaves its group."""
+        return "leaves" in self.type or "daemon" in self.type or b"NOTE" in (self.payload or b"")
 
     def spec(self, note: Path) -> dict[str, Any]:
         """Return what to submit; handlers without a payload are told where to note a process."""
@@ -150,7 +160,9 @@ def fault(hostile: Hostile, job: job_pb2.Job, note: Path) -> str | None:
         return f"ended {job_pb2.JobStatus.Name(job.status)}: {job.last_error[:200]!r}"
     if job.attempt != 1:
         return f"began {job.attempt} times"
-    if note.exists() and not dead(pid_in(note)):
+    if note.exists() != hostile.lets_loose:
+        return "its process and its note do not go together"
+    if hostile.lets_loose and not dead(pid_in(note)):
         return "left a process alive"
     return None
 
@@ -190,6 +202,7 @@ async def test_no_hostile_handler_harms_another_or_outlives_its_attempt(
         assert (job.result, job.attempt) == (job.type.encode(), 1), job.last_error
     assert await conn.fetchval(LOST) == 0
     assert worker.process.poll() is None
+    assert [line["message"] for line in worker.lines()].count(HELD_OFF) == 2
     await every_slot_is_free(server, tmp_path)
 
 
@@ -213,6 +226,7 @@ async def test_a_handler_that_ends_its_worker_costs_one_process_which_is_replace
         poison = await server.submit(type=kind, payload=os.fsencode(note))
         assert (await ended(server, poison)).reason == reason, kind
         await asyncio.to_thread(family.ready, 3 + ended_before)
+        assert note.exists() == (kind == "kills-its-worker")
         assert not note.exists() or dead(pid_in(note))
     other = await server.submit(type="bystander", payload=b"ok")
     assert (await ended(server, other)).result == b"ok"
