@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.checker import OF_ALL, OF_ONE_JOB, check
+from tests.chaos.checker import check
 from tests.chaos.history import Call, Event, History, Published, Run, Tale
+from tests.chaos.rules_of_a_job import OF_ONE_JOB
+from tests.chaos.rules_of_the_whole import OF_ALL
 from tests.chaos.stories import LEASE_S, good
 
 Spoil = Callable[[History], History]
@@ -191,6 +193,7 @@ PLANTED: dict[str, tuple[str, Spoil]] = {
         both(no_event("failing", 4), no_event("failing", 5)),
     ),
     "two leases overlap": ("I4", moved("failing", 6, by_s=-1.0)),
+    "claimed again after an end for good": ("I4", event("failing", 4, reason="REFUSED")),
     "a lease is taken back too early": ("I4", moved("crashed", 4, by_s=-1.0)),
     # The way.
     "an illegal move": ("I5", event("plain", 4, from_status="ASSIGNED")),

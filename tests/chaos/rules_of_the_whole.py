@@ -1,0 +1,91 @@
+"""What must be true of all jobs together: of calls, keys, limits and Kafka."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+
+from tests.chaos.history import History
+
+Found = Iterator[tuple[str, str]]
+"""Job and what was seen of it."""
+
+
+def calls_have_their_jobs(history: History) -> Found:
+    """I1: an answer names a job that is there; a call makes one job at most."""
+    rows = {row.job: row for row in history.rows}
+    made = Counter(row.ref for row in history.rows if row.ref)
+    known = {call.ref for call in history.calls}
+    for call in history.calls:
+        if call.job is not None and call.job not in rows:
+            yield call.job, f"accepted ({call.ref}) and not there"
+        if made[call.ref] > 1:
+            yield call.ref, f"{made[call.ref]} jobs of one call"
+    for row in history.rows:
+        if history.calls and row.ref not in known:
+            yield row.job, f"nobody submitted {row.ref!r}"
+
+
+def keys_are_taken_once(history: History) -> Found:
+    """I13: of one idempotency key there is one job, and every answer names it."""
+    for key, times in Counter(row.key for row in history.rows if row.key).items():
+        if times > 1:
+            yield key, f"{times} jobs of one key"
+    answers: dict[str, set[str]] = {}
+    for call in history.calls:
+        if call.key and call.job:
+            answers.setdefault(call.key, set()).add(call.job)
+    for key, jobs in answers.items():
+        if len(jobs) > 1:
+            yield key, f"answered with {len(jobs)} jobs"
+
+
+def limits_hold(history: History) -> Found:
+    """I14: of a queue with a limit never more is held than that."""
+    queues = {row.job: row.queue for row in history.rows}
+    tales = history.by_job().values()
+    for queue, limit in history.rules.max_running.items():
+        steps: list[tuple[float, int]] = []
+        for tale in tales:
+            if queues.get(tale.job) == queue:
+                for held in tale.leases():
+                    steps.append((held.claim.at, 1))
+                    steps.append((held.end.at if held.end else float("inf"), -1))
+        most = _most(steps)
+        if most > limit:
+            yield queue, f"{most} were held at once, {limit} may be"
+
+
+def kafka_has_every_event(history: History) -> Found:
+    """I11: what is in Kafka is what is on record, and the first deliveries of a job in order."""
+    if history.published is None:
+        return
+    recorded = {event.eid: event for event in history.events}
+    published = {each.eid for each in history.published}
+    for eid in recorded.keys() - published:
+        yield recorded[eid].job, f"event {eid} is not in Kafka"
+    last: dict[str, int] = {}
+    for each in history.published:
+        event = recorded.get(each.eid)
+        if event is None:
+            yield each.job, f"event {each.eid} is in Kafka and not on record"
+        elif (event.job, event.seq, event.to_status) != (each.job, each.seq, each.to_status):
+            yield each.job, f"event {each.eid} says other things in Kafka"
+        if each.seq > last.get(each.job, 0) + 1:
+            yield each.job, f"sequence {each.seq} came first, {last.get(each.job, 0)} before it"
+        last[each.job] = max(last.get(each.job, 0), each.seq)
+
+
+OF_ALL: Sequence[tuple[str, Callable[[History], Found]]] = (
+    ("I1", calls_have_their_jobs),
+    ("I11", kafka_has_every_event),
+    ("I13", keys_are_taken_once),
+    ("I14", limits_hold),
+)
+
+
+def _most(steps: Sequence[tuple[float, int]]) -> int:
+    """Return the highest sum; what ends in an instant ends before what begins in it."""
+    held = most = 0
+    for _, step in sorted(steps):
+        held += step
+        most = max(most, held)
+    return most
