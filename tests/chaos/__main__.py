@@ -7,7 +7,9 @@ Prints the seed, what landed, and what was found. Ends with 0 only if nothing wa
 
 import argparse
 import asyncio
+import logging
 import random
+import shutil
 import sys
 import tempfile
 import time
@@ -29,12 +31,22 @@ def main() -> int:
     arguments.add_argument("--jobs", type=int, default=5_000)
     arguments.add_argument("--rounds", type=float, default=1.0, help="times the accidents of one")
     arguments.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
-    arguments.add_argument("--keep", action="store_true", help="keep logs and notes")
+    arguments.add_argument("--keep", action="store_true", help="keep logs, notes and database")
     given = arguments.parse_args()
     say(f"seed {given.seed}")
+    # A socket's path may have 107 bytes: no longer prefix.
     folder = Path(tempfile.mkdtemp(prefix="jobqueue-chaos-"))
+    logging.basicConfig(
+        filename=folder / "accidents.log", level=logging.INFO, format="%(asctime)s %(message)s"
+    )
     run = Run(folder, random.Random(given.seed), given.jobs, given.rounds)
-    outcome = asyncio.run(run.go())
+    try:
+        outcome = asyncio.run(run.go())
+    finally:
+        if given.keep:
+            say(f"kept: {folder}")
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
     say(tell(outcome))
     return 0 if outcome.passed else 1
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from jobqueue.client import AsyncClient, JobSpec
 from jobqueue.errors import (
+    Aborted,
     DeadlineExceeded,
     FailedPrecondition,
     NotFound,
@@ -17,8 +18,8 @@ from jobqueue.store.pool import Connection
 from tests.chaos.history import Call
 from tests.chaos.system import NARROW_LIMIT, QUEUES
 
-UNANSWERED = (Unavailable, DeadlineExceeded)
-"""What a caller hears who cannot know what became of his call."""
+UNANSWERED = (Unavailable, DeadlineExceeded, Aborted)
+"""What a caller hears who cannot know what became of his call and of those that repeated it."""
 
 _BATCH = 20
 _SUBMITTERS, _OPERATORS = 4, 4
@@ -32,7 +33,7 @@ _TYPES = {
     "doomed": 3,
     "stubborn": 1,
 }
-_PAUSE_S = 0.05
+_PAUSE_S, _TRICKLE_S = 0.05, 2.0
 
 
 @dataclass
@@ -51,7 +52,9 @@ class Load:
     """Jobs that have not ended, when last looked; submitters wait while there are enough."""
     most_live: int = 300
     share: float = 0.0
-    """Of all jobs, what may be submitted by now: work is to last as long as the accidents do."""
+    """Of all jobs, what may be submitted by now at full speed."""
+    over: bool = False
+    """Whether accidents are: there is work for as long as they last."""
     _made: int = 0
     _keyed: list[tuple[JobSpec, str]] = field(default_factory=list)
 
@@ -63,7 +66,7 @@ class Load:
             await client.update_queue(QUEUES[1], max_running=NARROW_LIMIT)
 
     async def submit_all(self) -> None:
-        """Submit as many jobs as were asked for, by several callers at once."""
+        """Submit as many jobs as were asked for at least, by several callers at once."""
         await asyncio.gather(*(self._submitter(i) for i in range(_SUBMITTERS)))
 
     async def operate(self) -> None:
@@ -89,10 +92,12 @@ class Load:
             self.operators += 1
 
     async def _submitter(self, i: int) -> None:
-        while self.accepted < self.jobs:
-            if self.live > self.most_live or self.accepted >= self.share * self.jobs:
+        while self.accepted < self.jobs or not self.over:
+            if self.live > self.most_live:
                 await asyncio.sleep(_PAUSE_S)
                 continue
+            if self.accepted >= self.share * self.jobs:
+                await asyncio.sleep(_TRICKLE_S)
             async with self._client(i) as client:
                 await self._turn(client)
 

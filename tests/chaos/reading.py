@@ -1,6 +1,7 @@
 """Reads a history from a system: tables, topic, notes, and what callers were told."""
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -109,14 +110,15 @@ def _writes(pid: int, nonce: str, seen: dict[str, float]) -> bool:
 
 
 async def read_kafka(listener: Listener, db: Connection, *, within_s: float) -> list[Published]:
-    """Wait until the topic has as many events as the record; return all, in their order."""
+    """Wait until the topic has as many events as the record; return what came, in its order."""
     recorded: int = await db.fetchval("SELECT count(*) FROM jobqueue.job_events")
 
     async def arrived() -> bool:
         heard = await asyncio.to_thread(listener.listen)
         return recorded <= len({each.event.event_id for each in heard})
 
-    await eventually(arrived, within_s=within_s, what=f"{recorded} events in Kafka")
+    with contextlib.suppress(AssertionError):  # the checker says which are missing
+        await eventually(arrived, within_s=within_s, what=f"{recorded} events in Kafka")
     return [
         Published(
             each.event.event_id,

@@ -1,51 +1,72 @@
-"""Tells a run in a page."""
+"""Tells a run in a page; of a run that failed also the whole story of the jobs at fault."""
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from tests.chaos.run import KINDS, Outcome
+from tests.chaos.checker import Violation
+from tests.chaos.history import History, Tale
+from tests.chaos.journal import Journal
+from tests.chaos.plan import GROUPS, KINDS
+from tests.chaos.run import Outcome
 
-_MOST_SHOWN = 40
+_MOST_SHOWN, _STORIES = 40, 5
 
 
 def tell(outcome: Outcome) -> str:
     """Return what happened, what landed, what was found, and how fast things came back."""
-    history, journal, load = outcome.history, outcome.journal, outcome.load
-    moves = Counter(event.to_status for event in history.events)
+    return "\n".join(
+        [
+            *_load(outcome),
+            *_faults(outcome.journal),
+            *(f"too few {kind}: {n}" for kind, n in outcome.short.items()),
+            "programs ended: " + _listed(outcome.ends),
+            "errors logged: " + _listed(outcome.errors),
+            *_starts(outcome),
+            *_recovery(outcome),
+            *([] if outcome.quiet else ["I16: it did not come to rest"]),
+            f"violations: {len(outcome.violations)}",
+            *map(str, outcome.violations[:_MOST_SHOWN]),
+            *_stories(outcome.history, outcome.violations),
+        ]
+    )
+
+
+def _load(outcome: Outcome) -> Iterator[str]:
+    history, load = outcome.history, outcome.load
     ends = Counter(row.status for row in history.rows)
-    lines = [
-        f"{len(history.rows)} jobs, {len(history.events)} events in {outcome.seconds:.0f} s",
-        f"{moves['RUNNING']} starts; at the end {_listed(ends)}",
-        f"calls: {len(load.calls)}, {load.unanswered} jobs without an answer",
-        f"{load.repeats} repeats of a key, {load.operators} cancels and retries",
-        "landed: " + _listed(journal.landed),
-        "missed: " + _listed(journal.missed),
-        ", ".join(f"{journal.count(*names)} {kind}" for kind, names in KINDS.items()),
-        f"{journal.long_pauses} pauses were longer than a lease",
-        *(f"too few {kind}: {n}" for kind, n in outcome.short.items()),
-        "programs ended: " + _listed(outcome.ends),
-        "second starts: " + _listed(_causes(outcome)),
-        *_recovery(outcome),
-        f"violations: {len(outcome.violations)}",
-        *map(str, outcome.violations[:_MOST_SHOWN]),
-    ]
-    return "\n".join(lines)
+    yield f"{len(history.rows)} jobs, {len(history.events)} events in {outcome.seconds:.0f} s"
+    yield f"at the end {_listed(ends)}"
+    yield f"calls: {len(load.calls)}, {load.unanswered} jobs without an answer"
+    yield f"{load.repeats} repeats of a key, {load.operators} cancels and retries"
 
 
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {n}" for name, n in sorted(counts.items())) or "none"
+def _faults(journal: Journal) -> Iterator[str]:
+    """List what landed by class, and by name what did not."""
+    for group, kinds in GROUPS.items():
+        landed = {n: c for n, c in journal.landed.items() if n.split(":")[0] in kinds}
+        yield f"{group}, {sum(landed.values())}: {_listed(landed)}"
+    yield f"{journal.long_pauses} pauses were longer than a lease"
+    yield "tried again: " + _listed(journal.again)
+    yield "missed: " + _listed(journal.missed)
+    yield ", ".join(f"{journal.count(*kinds)} {kind}" for kind, kinds in KINDS.items())
 
 
-def _causes(outcome: Outcome) -> Counter[str]:
-    """Why jobs were started again: by what ended the attempt before."""
+def _starts(outcome: Outcome) -> Iterator[str]:
+    """Tell of starts after the first of a life. Rule I4 finds those whose cause allows none."""
     causes: Counter[str] = Counter()
     for tale in outcome.history.by_job().values():
-        held = [each for each in tale.leases() if each.start]
-        causes.update(each.end.reason for each in held[:-1] if each.end)
-    return causes
+        for life in tale.lives():
+            held = [each for each in replace(tale, events=life).leases() if each.start]
+            causes.update(each.end.reason for each in held[:-1] if each.end)
+    lost, kills = causes["LEASE_EXPIRED"], outcome.journal.count(*KINDS["kills"])
+    share = 1_000 * lost / max(kills, 1)
+    yield f"started again after: {_listed(causes)}"
+    yield f"duplicate starts, each after LEASE_EXPIRED: {lost}, {share:.0f} per 1,000 kills"
 
 
-def _recovery(outcome: Outcome) -> list[str]:
+def _recovery(outcome: Outcome) -> Iterator[str]:
     events = sorted(outcome.history.events, key=lambda event: event.at)
     crashes = [
         event.at - at
@@ -57,15 +78,30 @@ def _recovery(outcome: Outcome) -> list[str]:
         and event.worker == worker
     ]
     claims = [event.at for event in events if event.to_status == "ASSIGNED"]
-    back = [_first_after(claims, at) - at for at in outcome.journal.back]
-    return [
-        f"crash to FAILED: {_spread(crashes)}",
-        f"database back to claiming: {_spread([each for each in back if each < 1e9])}",
-    ]
+    following = [(at, bisect_right(claims, at)) for at in outcome.journal.back]
+    yield f"crash to FAILED: {_spread(crashes)}"
+    back = [claims[place] - at for at, place in following if place < len(claims)]
+    yield f"database back to claiming: {_spread(back)}"
+    yield f"leader killed to the next one: {_spread(outcome.journal.led_again_s)}"
 
 
-def _first_after(times: Iterable[float], at: float) -> float:
-    return next((each for each in times if each > at), float("inf"))
+def _stories(history: History, violations: Sequence[Violation]) -> Iterator[str]:
+    """Tell all that is known of the first jobs at fault: of this run nothing else is kept."""
+    tales = history.by_job()
+    jobs = dict.fromkeys(v.job for v in violations if v.job in tales)
+    for job in list(jobs)[:_STORIES]:
+        yield from _story(tales[job])
+
+
+def _story(tale: Tale) -> Iterator[str]:
+    yield f"--- {tale.job}"
+    yield str(tale.row)
+    yield from (f"  {event}" for event in tale.events)
+    yield from (f"  {run}" for run in tale.runs)
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in sorted(counts.items())) or "none"
 
 
 def _spread(seconds: Sequence[float]) -> str:

@@ -5,6 +5,7 @@ Programs are started again when they end, as an orchestrator would; servers keep
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import threading
@@ -15,6 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import psutil
@@ -82,6 +84,8 @@ class Slot:
     program: Program
     armed: Program | None = None
     """The last one that was started with an accident of its own."""
+    resting: bool = False
+    """Whether it is not started again for now."""
     ends: Counter[int] = field(default_factory=Counter)
     """How often its programs ended, by exit code."""
 
@@ -209,7 +213,7 @@ class System:
         while not self._stopping.wait(_WATCH_S):
             for slot in list(self.slots.values()):
                 code = slot.program.process.poll()
-                if code is not None:
+                if code is not None and not slot.resting:
                     slot.ends[code] += 1
                     armed = slot.name in self._arms
                     slot.program = slot.start()
@@ -222,6 +226,30 @@ class System:
             return [each for each in family if module in " ".join(each.cmdline())]
         except psutil.Error:
             return []
+
+    def ends(self) -> Counter[str]:
+        """Return how often programs ended, by kind and exit code."""
+        return Counter(
+            f"{slot.name.partition('-')[0]} {code}"
+            for slot in self.slots.values()
+            for code in slot.ends.elements()
+        )
+
+    def errors(self) -> Counter[str]:
+        """Return what programs logged as errors."""
+        lines = (
+            json.loads(text)
+            for path in self._logs.glob("*.log")
+            for text in path.read_text(encoding="utf-8", errors="replace").splitlines()
+            if '"level": "error"' in text
+        )
+        return Counter(_told(line) for line in lines)
+
+    def postgres_log(self, start: int = 0) -> str:
+        """Return what PostgreSQL has written since it was started, from a byte on."""
+        with (self.postgres.data_dir / "postgres.log").open("rb") as log:
+            log.seek(start)
+            return log.read().decode("utf-8", "replace")
 
     def restart_postgres(self, number: signal.Signals) -> float:
         """Stop PostgreSQL (SIGINT: fast, SIGQUIT: immediate) and start it; return seconds."""
@@ -253,6 +281,13 @@ _FLAGS = (
 
 def _slot(name: str, start: Callable[[], Program]) -> Slot:
     return Slot(name, start, start())
+
+
+def _told(line: Mapping[str, Any]) -> str:
+    """Return what an error is about, without what differs from one time to the next."""
+    raised = line.get("exception", {})
+    words = (line["message"], line.get("loop"), raised.get("type"), raised.get("message"))
+    return ": ".join(str(word) for word in (*words, line.get("error")) if word)
 
 
 def _made(folder: Path) -> Path:

@@ -48,6 +48,10 @@ class Program:
         whole, _, _ = self.text().rpartition("\n")
         return [json.loads(text) for text in whole.splitlines() if text.startswith("{")]
 
+    def says(self, message: str) -> bool:
+        """Tell whether a line of this message was logged."""
+        return any(line.get("message") == message for line in self.lines())
+
     def ready(self, count: int = 1, *, within_s: float = _READY_WITHIN_S) -> Self:
         """Wait until it, or each of its processes, serves."""
 

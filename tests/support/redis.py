@@ -51,10 +51,15 @@ class RedisServer:
         """Undo that."""
         self.command("REPLICAOF", "NO", "ONE")
 
+    @property
+    def pid(self) -> int:
+        """Its process, as it says itself."""
+        return int(self.command("INFO", "server")["process_id"])
+
     @contextmanager
     def hanging(self) -> Iterator[None]:
         """Let it take connections and answer nothing."""
-        pid = int(self.command("INFO", "server")["process_id"])
+        pid = self.pid
         os.kill(pid, signal.SIGSTOP)
         try:
             yield

@@ -1,0 +1,286 @@
+"""Accidents of servers, workers and keepers: signals, and ends at a seam."""
+
+import asyncio
+import contextlib
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+
+import psutil
+
+from tests.chaos.plan import AT_SERVERS, FROM_ONE_SERVER, step_of
+from tests.chaos.scene import OTHERS_FAULT, READY_S, REDIS, Action, Scene
+from tests.chaos.system import LEASE_S, Slot
+from tests.support.programs import Program
+from tests.support.waiting import eventually
+
+KEEPERS = ("jobqueue.lease.keeper_process", "jobqueue.remote.keeper_process")
+_SEAM_S = 20.0
+_LEADER_S = 10.0
+_LOCKS = "jobqueue:*:lock:"
+_HELD = """
+    SELECT count(*) FROM jobqueue.leases l JOIN jobqueue.worker_names n USING (worker_id)
+    WHERE n.name = $1
+"""
+
+
+class AtPrograms:
+    """Strikes programs, each of which nobody else strikes meanwhile."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene = scene
+        self._system = scene.system
+
+    def actions(self) -> Mapping[str, Action]:
+        """Return all, by kind."""
+        return {
+            "kill": self.kill,
+            "kill_keeper": self.kill_keeper,
+            "kill_leader": self.kill_leader,
+            "pause": self.pause,
+            "pause_leader": self.pause_leader,
+            "term": self.term,
+            "term_twice": self.term_twice,
+            "term_kill": self.term_kill,
+            "seam": self.seam,
+            "seam_cut": self.seam,
+        }
+
+    async def kill(self, victim: str) -> bool:
+        """SIGKILL a program; a worker while it holds leases, if it comes to hold any soon."""
+        async with self._one(victim) as slot:
+            await self._comes_to_work(slot)
+            return await self._dies(slot, slot.program)
+
+    async def kill_keeper(self, victim: str) -> bool:
+        """SIGKILL the process that renews: its worker must get itself another."""
+        async with self._one(victim) as slot:
+            keepers = [k for m in KEEPERS for k in self._system.children(slot.name, m)]
+            for keeper in keepers[:1]:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    keeper.kill()
+                    await asyncio.to_thread(keeper.wait, 10.0)
+                    return True
+        return False
+
+    async def kill_leader(self, duty: str) -> bool:
+        """SIGKILL the server that has this lock in Redis: another one must come to have it."""
+        async with self._led(duty) as (leader, owner):
+            begun = time.monotonic()
+            if not await self._dies(leader, leader.program):
+                return False
+            await self._another_leads(duty, owner)
+            self._scene.journal.led_again_s.append(time.monotonic() - begun)
+            return True
+
+    async def pause_leader(self, duty: str) -> bool:
+        """SIGSTOP it for longer than the lock lives, until another one has it."""
+        async with self._led(duty) as (leader, owner):
+            async with _stopped(leader) as still:
+                await self._another_leads(duty, owner)
+            return still
+
+    async def pause(self, victim: str) -> bool:
+        """SIGSTOP a program with its children for up to 2.5 leases, then let it go on."""
+        seconds = self._scene.rng.uniform(0.3, 2.5) * LEASE_S
+        async with self._one(victim) as slot:
+            async with _stopped(slot) as still:
+                await asyncio.sleep(seconds)
+            self._scene.journal.long_pauses += still and seconds > LEASE_S
+            return still
+
+    async def term(self, victim: str) -> bool:
+        """SIGTERM: it hands back what it holds and ends with 0."""
+        async with self._one(victim) as slot:
+            return await self._ends(slot.program, signal.SIGTERM) == 0
+
+    async def term_twice(self, victim: str) -> bool:
+        """SIGTERM, and again: it ends at once, with 0 when it had ended its work before."""
+        async with self._one(victim) as slot:
+            return await self._ends(slot.program, signal.SIGTERM, signal.SIGTERM) in {0, 1}
+
+    async def term_kill(self, victim: str) -> bool:
+        """SIGTERM, and SIGKILL while it hands back what it holds."""
+        async with self._one(victim) as slot:
+            await self._comes_to_work(slot)
+            program = slot.program
+            program.send(signal.SIGTERM)
+            await self._until(lambda: program.says("stopping"), _SEAM_S, "a drain")
+            return await self._dies(slot, program) and not program.says("stopped")
+
+    async def seam(self, what: str) -> bool:
+        """Let a program meet with its accident before, in or after one statement.
+
+        What one server does for all is done by the one that is left.
+        """
+        steps, seam = step_of(f"seam:{what}"), what.replace("/", ".", 1)
+        if not FROM_ONE_SERVER.isdisjoint(steps):
+            async with self._scene.victims.all("server") as (chosen, *others):
+                armed = await self._armed(chosen, seam)
+                with self._at_rest(others):
+                    return await self._gives(armed)
+        kind = "worker" if AT_SERVERS.isdisjoint(steps) else "server"
+        async with self._scene.victims.one(kind) as chosen:
+            return await self._gives(await self._armed(chosen, seam))
+
+    async def _armed(self, name: str, seam: str) -> Program:
+        """Let the program of a slot be replaced by one with the seam. A server hands over first."""
+        slot = self._system.slots[name]
+        await self._is_ready(slot)
+        self._system.arm(name, seam)
+        slot.program.send(signal.SIGTERM if name.startswith("server") else signal.SIGKILL)
+        await self._until(lambda: slot.armed is not None, READY_S, f"a {name} with a seam")
+        armed = slot.armed
+        assert armed is not None
+        await self._until(lambda: armed.says("ready") or _ended(armed), READY_S, "its start")
+        return armed
+
+    async def _gives(self, armed: Program) -> bool:
+        await self._until(lambda: armed.says("a seam gives") or _ended(armed), _SEAM_S, "a seam")
+        return armed.says("a seam gives")
+
+    @contextmanager
+    def _at_rest(self, names: Sequence[str]) -> Iterator[None]:
+        """Let others stop, and stay away."""
+        slots = [self._system.slots[name] for name in names]
+        try:
+            for slot in slots:
+                slot.resting = True
+                slot.program.send(signal.SIGTERM)
+            yield
+        finally:
+            for slot in slots:
+                slot.resting = False
+
+    @asynccontextmanager
+    async def _one(self, kind: str) -> AsyncIterator[Slot]:
+        """Lend a program that serves."""
+        async with self._scene.victims.one(kind) as name:
+            slot = self._system.slots[name]
+            await self._is_ready(slot)
+            yield slot
+
+    @asynccontextmanager
+    async def _led(self, duty: str) -> AsyncIterator[tuple[Slot, str]]:
+        """Lend the server that leads by its own log, and the value of the lock in Redis.
+
+        Whether it did lead, the lock tells: a leader that lives keeps its value there.
+        """
+        async with (
+            self._scene.victims.one(REDIS),
+            self._scene.victims.all("server") as names,
+        ):
+            slots = [self._system.slots[name] for name in names]
+            for slot in slots:
+                await self._is_ready(slot)
+            await self._until(lambda: any(_leads(s, duty) for s in slots), _LEADER_S, "a leader")
+            owner = await self._owner(duty)
+            assert owner is not None, f"nobody has the lock of the {duty}"
+            yield next(slot for slot in slots if _leads(slot, duty)), owner
+
+    async def _owner(self, duty: str) -> str | None:
+        redis = self._system.redis
+        keys = await asyncio.to_thread(redis.command, "KEYS", f"{_LOCKS}{duty}")
+        return str(await asyncio.to_thread(redis.command, "GET", keys[0])) if keys else None
+
+    async def _another_leads(self, duty: str, owner: str) -> None:
+        async def changed() -> bool:
+            return await self._owner(duty) not in {None, "None", owner}
+
+        await eventually(changed, within_s=_LEADER_S, what=f"another {duty}")
+
+    async def _dies(self, slot: Slot, program: Program) -> bool:
+        name = self._system.worker_name(slot.name)
+        program.send(signal.SIGKILL)
+        killed = await asyncio.to_thread(program.ended) == -signal.SIGKILL
+        if killed and not slot.name.startswith("server"):
+            self._scene.journal.killed.append((time.time(), name))
+        return killed
+
+    async def _ends(self, program: Program, *numbers: int) -> int:
+        for number in numbers:
+            program.send(number)
+            await asyncio.sleep(self._scene.rng.uniform(0, 0.2))
+        return await asyncio.to_thread(program.ended, 40.0)
+
+    async def _is_ready(self, slot: Slot) -> None:
+        """Wait until it serves, as its program or as the one that is started next."""
+        what = f"a {slot.name} that serves"
+        await self._until(
+            lambda: slot.program.says("ready") and not _ended(slot.program), READY_S, what
+        )
+
+    async def _comes_to_work(self, slot: Slot) -> None:
+        if slot.name.startswith("server"):
+            return
+
+        async def holds() -> bool:
+            with contextlib.suppress(*OTHERS_FAULT):
+                async with self._system.looking() as db:
+                    return bool(await db.fetchval(_HELD, self._system.worker_name(slot.name)))
+            return False
+
+        with contextlib.suppress(AssertionError):  # it is struck all the same
+            await eventually(holds, within_s=3.0, what="leases")
+
+    async def _until(self, seen: Callable[[], bool], within_s: float, what: str) -> None:
+        async def look() -> bool:
+            return seen()
+
+        await eventually(look, within_s=within_s, what=what)
+
+
+def _ended(program: Program) -> bool:
+    return program.process.poll() is not None
+
+
+def _leads(slot: Slot, duty: str) -> bool:
+    """Tell by the last line about the lock."""
+    lines = [line["message"] for line in slot.program.lines() if line.get("lock") == duty]
+    return bool(lines) and lines[-1].startswith("acting:") and not _ended(slot.program)
+
+
+@asynccontextmanager
+async def _stopped(slot: Slot) -> AsyncIterator[bool]:
+    """Stop a program with its children until the block ends; tell whether all stand still."""
+    stopped = [each for each in _family(slot.pid) if _stop(each)]
+    try:
+        yield bool(stopped) and await _stand_still(stopped)
+    finally:
+        for each in reversed(stopped):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                each.resume()
+
+
+def _family(pid: int) -> list[psutil.Process]:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        leader = psutil.Process(pid)
+        return [leader, *leader.children(recursive=True)]
+    return []
+
+
+def _stop(process: psutil.Process) -> bool:
+    try:
+        process.suspend()
+    except psutil.NoSuchProcess:
+        return False
+    return True
+
+
+async def _stand_still(processes: Sequence[psutil.Process]) -> bool:
+    """Tell whether all of them came to a stop that live."""
+
+    async def still() -> bool:
+        return all(map(_is_still, processes))
+
+    with contextlib.suppress(AssertionError):
+        return await eventually(still, within_s=5.0, what="a stop")
+    return False
+
+
+def _is_still(process: psutil.Process) -> bool:
+    try:
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True

@@ -1,0 +1,137 @@
+"""Which accidents there are, how often each happens in a round, and what that is to prove."""
+
+import random
+from collections.abc import Mapping
+
+FROM_ONE_SERVER = frozenset(
+    {
+        "promote_jobs",
+        "lock_expired_leases",
+        "settle_leases/open",
+        "read_event_window",
+        "move_event_cursor",
+    }
+)
+"""What one server does for all; only the reaper settles within a transaction that goes on."""
+
+AT_SERVERS = FROM_ONE_SERVER | {"submit_jobs", "cancel_job", "retry_job", "start_leases"}
+"""What workers on the database do not send."""
+
+_STEPS = (
+    "submit_jobs",
+    "claim_jobs",
+    "start_leases",
+    "renew_leases",
+    "complete_leases",
+    "settle_leases",
+    "cancel_job",
+    "retry_job",
+    "promote_jobs",
+    "read_event_window",
+    "move_event_cursor",
+)
+SEAMS = (
+    *(f"seam:{step}/{moment}=kill@2" for step in _STEPS for moment in ("before", "after")),
+    "seam:lock_expired_leases/open=kill@1",
+    "seam:settle_leases/open=kill@1",
+    "seam_cut:submit_jobs/after=cut@2",
+    "seam_cut:claim_jobs/after=cut@2",
+    "seam_cut:complete_leases/after=cut@2",
+    "seam_cut:settle_leases/after=cut@2",
+)
+"""Every step of a job, before and after its commit; for take-overs also between the two."""
+
+SHARES: Mapping[str, int] = {
+    "kill:worker": 22,
+    "kill:remote": 12,
+    "kill:server": 10,
+    "kill_keeper:worker": 3,
+    "kill_keeper:remote": 2,
+    "kill_leader:reaper": 1,
+    "kill_leader:scheduler": 1,
+    "pause:worker": 14,
+    "pause:remote": 7,
+    "pause:server": 6,
+    "pause_leader:reaper": 1,
+    "pause_leader:scheduler": 1,
+    "term:worker": 2,
+    "term:remote": 1,
+    "term:server": 2,
+    "term_twice:worker": 2,
+    "term_twice:server": 1,
+    "term_kill:worker": 2,
+    "term_kill:remote": 1,
+    "cut:all": 5,
+    "cut:jq-server": 2,
+    "cut:jq-worker": 2,
+    "cut:jq-settler": 2,
+    "cut:jq-keeper": 2,
+    "cancel:running": 1,
+    "cancel:waiting": 2,
+    "lock:leases": 1,
+    "lock:ready": 1,
+    "long_read": 1,
+    "crash": 2,
+    "restart:fast": 1,
+    "restart:immediate": 1,
+    "read_only": 1,
+    "no_connections": 1,
+    "redis:flush": 1,
+    "redis:restart": 1,
+    "redis:hang": 1,
+    "kafka:cut": 2,
+    "net:worker/slow": 1,
+    "net:worker/mute": 1,
+    "net:worker/still": 1,
+    "net:worker/cut": 1,
+    "net:server/mute": 1,
+    "net:server/still": 1,
+    "net:grpc/slow": 1,
+    "net:grpc/mute": 1,
+    "net:grpc/still": 1,
+    "net:grpc/cut": 1,
+}
+"""How often each happens in one round, which is what the gate asks for."""
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "F1 SIGKILL": ("kill", "kill_keeper", "kill_leader"),
+    "F2 accident at a seam": ("seam", "seam_cut"),
+    "F3 SIGSTOP": ("pause", "pause_leader"),
+    "F4 SIGTERM": ("term", "term_twice", "term_kill"),
+    "F5 sessions terminated": ("cut",),
+    "F6 PostgreSQL gone or refusing": ("restart", "crash", "read_only", "no_connections"),
+    "F7 network": ("net",),
+    "F8 statements cancelled": ("cancel",),
+    "F10 Redis": ("redis",),
+    "F11 Kafka": ("kafka",),
+    "F12 table lock, long transaction": ("lock", "long_read"),
+}
+"""The classes of faults, and the kinds of accidents of each."""
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "kills": ("kill", "kill_keeper", "kill_leader", "term_kill", "seam"),
+    "pauses": ("pause", "pause_leader"),
+    "cuts of the database": ("cut", "seam_cut", "restart", "crash", "no_connections", "read_only"),
+}
+LEAST: Mapping[str, int] = {"kills": 50, "pauses": 20, "cuts of the database": 10}
+"""What must land in one round; an accident that nobody had is none."""
+
+
+def step_of(name: str) -> tuple[str, str]:
+    """Return where an accident at a seam happens: the statement, and ``statement/moment``."""
+    place = name.partition(":")[2].partition("=")[0]
+    return place.partition("/")[0], place
+
+
+def strikes_servers(name: str) -> bool:
+    """Tell whether an accident has a server for a victim, of which there are few."""
+    kind, _, what = name.partition(":")
+    return what == "server" or kind.endswith("_leader") or not AT_SERVERS.isdisjoint(step_of(name))
+
+
+def plan(rng: random.Random, rounds: float) -> list[str]:
+    """Return what is to happen, in a random order."""
+    shares = {**SHARES, **dict.fromkeys(SEAMS, 1)}
+    names = [name for name, share in shares.items() for _ in range(round(share * rounds) or 1)]
+    rng.shuffle(names)
+    return names

@@ -1,0 +1,129 @@
+"""Accidents are planned from a seed, tried again a bounded number of times, and told by name."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from jobqueue.config.seams import read_seams
+from jobqueue.store.statements import names
+from tests.chaos.accidents import TRIES, Accidents, actions_on
+from tests.chaos.journal import Journal
+from tests.chaos.plan import AT_SERVERS, GROUPS, KINDS, LEAST, SEAMS, plan, step_of, strikes_servers
+from tests.chaos.scene import Scene
+from tests.chaos.victims import Victims
+from tests.support.waiting import eventually
+
+PLANNED = plan(random.Random(1), 1.0)
+
+
+def kind_of(name: str) -> str:
+    return name.partition(":")[0]
+
+
+def test_the_same_seed_plans_the_same() -> None:
+    assert plan(random.Random(1), 1.0) == PLANNED != plan(random.Random(2), 1.0)
+
+
+def test_a_round_plans_more_than_must_land() -> None:
+    for kind, kinds in KINDS.items():
+        assert sum(kind_of(name) in kinds for name in PLANNED) > 1.1 * LEAST[kind]
+
+
+def test_every_planned_accident_can_be_done_and_has_its_class() -> None:
+    kinds = {kind_of(name) for name in PLANNED}
+    assert kinds == actions_on(cast("Scene", SimpleNamespace(system=None))).keys()
+    assert Counter(kinds) == Counter(kind for group in GROUPS.values() for kind in group)
+
+
+def test_every_seam_is_at_a_statement_and_more_rounds_leave_none_out() -> None:
+    assert {step_of(seam)[0] for seam in SEAMS} <= set(names())
+    assert all(read_seams(seam.partition(":")[2].replace("/", ".")) for seam in SEAMS)
+    assert set(SEAMS) <= set(plan(random.Random(1), 20.0))
+
+
+def test_what_only_a_server_sends_strikes_a_server() -> None:
+    struck = {step_of(name)[0] for name in SEAMS if strikes_servers(name)}
+    assert struck == {name.partition("/")[0] for name in AT_SERVERS}
+    assert not strikes_servers("seam:settle_leases/before=kill@2")
+    assert strikes_servers("pause_leader:reaper")
+
+
+def failing(times: int, error: BaseException | None = None) -> tuple[Any, list[str]]:
+    """An action that does not land so many times, and what it was asked for."""
+    asked: list[str] = []
+
+    async def act(what: str) -> bool:
+        asked.append(what)
+        if len(asked) <= times and error is not None:
+            raise error
+        return len(asked) > times
+
+    return act, asked
+
+
+async def test_an_accident_that_did_not_land_is_tried_again() -> None:
+    act, asked = failing(1)
+    journal = Journal()
+    await Accidents({"kill": act}, journal).strike("kill:worker")
+    assert asked == ["worker"] * 2
+    assert (journal.landed, journal.missed) == ({"kill:worker": 1}, {})
+    assert journal.again == {"kill:worker": 1}
+
+
+async def test_what_never_lands_is_tried_a_few_times_and_missed() -> None:
+    act, asked = failing(1_000, AssertionError("a seam was not reached; last seen: False"))
+    journal = Journal()
+    await Accidents({"seam": act}, journal).strike("seam:x")
+    assert len(asked) == TRIES
+    assert (journal.landed, journal.missed) == ({}, {"seam:x": 1})
+    assert journal.again == {"seam:x (a seam)": TRIES}
+
+
+async def test_an_accident_that_is_at_fault_itself_ends_the_run() -> None:
+    act, _ = failing(1, KeyError("a slip"))
+    with pytest.raises(KeyError):
+        await Accidents({"kill": act}, Journal()).strike("kill:worker")
+
+
+async def test_one_victim_has_one_accident_at_a_time_and_the_next_one_strikes_another() -> None:
+    victims = Victims(["worker-0", "worker-1", "server-0"], random.Random(1))
+    async with victims.one("worker") as first, victims.one("worker") as second:
+        assert {first, second} == {"worker-0", "worker-1"}
+        third = asyncio.create_task(taken(victims.one, "worker"))
+        await settled(lambda: not third.done())
+    assert await third == first
+    for _ in range(10):
+        last, first = first, await taken(victims.one, "worker")
+        assert first != last
+
+
+async def test_who_wants_all_gets_them_though_others_come_for_one() -> None:
+    victims = Victims(["server-0", "server-1"], random.Random(1))
+    async with victims.one("server"):
+        whole = asyncio.create_task(taken(victims.all, "server"))
+        await settled(lambda: not whole.done())
+        later = asyncio.create_task(taken(victims.one, "server"))
+        await settled(lambda: not later.done())
+    assert sorted(await whole) == ["server-0", "server-1"]
+    assert (await later).startswith("server")
+
+
+async def taken(lend: Callable[[str], Any], kind: str) -> Any:
+    async with lend(kind) as names:
+        return names
+
+
+async def settled(seen: Callable[[], bool]) -> None:
+    """Let every task go as far as it can, then look."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+    async def look() -> bool:
+        return seen()
+
+    await eventually(look)
