@@ -15,7 +15,7 @@ from tests.chaos.scene import OTHERS_FAULT, POSTGRES, READY_S, Action, Scene
 from tests.chaos.system import LEASE_S, OURS
 from tests.support.waiting import eventually
 
-_REFUSALS = 10
+_REFUSALS, _FULL_WITHIN_S = 10, 10.0
 _SESSIONS = """
     FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND application_name <> $1
@@ -170,7 +170,7 @@ class AtDatabase:
         async with self._alone(), contextlib.AsyncExitStack() as taken:
             first = await taken.enter_async_context(self._system.looking())
             await first.fetchval(_TERMINATE, OURS, "%")
-            until = time.monotonic() + 3.0
+            until = time.monotonic() + _FULL_WITHIN_S
             while time.monotonic() < until and refused < _REFUSALS:
                 try:
                     await taken.enter_async_context(self._system.looking())

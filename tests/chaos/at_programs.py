@@ -96,9 +96,14 @@ class AtPrograms:
             return await self._ends(slot.program, signal.SIGTERM) == 0
 
     async def term_twice(self, victim: str) -> bool:
-        """SIGTERM, and again: it ends at once, with 0 when it had ended its work before."""
+        """SIGTERM, and again: it ends at once.
+
+        When it had stopped before, with 0, or by a signal that it does not catch any more.
+        """
         async with self._one(victim) as slot:
-            return await self._ends(slot.program, signal.SIGTERM, signal.SIGTERM) in {0, 1}
+            program = slot.program
+            code = await self._ends(program, signal.SIGTERM, signal.SIGTERM)
+            return code in {0, 1} or (code == -signal.SIGTERM and program.says("stopped"))
 
     async def term_kill(self, victim: str) -> bool:
         """SIGTERM, and SIGKILL while it hands back what it holds."""
@@ -119,6 +124,8 @@ class AtPrograms:
             async with self._scene.victims.all("server") as (chosen, *others):
                 armed = await self._armed(chosen, seam)
                 with self._at_rest(others):
+                    if "settle_leases/open" in steps:
+                        await self.kill("worker")  # there must be leases to take over
                     return await self._gives(armed)
         kind = "worker" if AT_SERVERS.isdisjoint(steps) else "server"
         async with self._scene.victims.one(kind) as chosen:

@@ -11,7 +11,7 @@ from tests.chaos.system import LEASE_S
 from tests.support.waiting import eventually
 
 _CUT_S, _CUT_AT_MOST_S = 2.0, 15.0
-_BUSY_S = 5.0
+_USED_S = 10.0
 
 
 class AtSurroundings:
@@ -61,8 +61,12 @@ class AtSurroundings:
                 way.open()
 
     async def net(self, what: str) -> bool:
-        """Let one stretch of the network suffer from a weather for up to two leases."""
+        """Let one stretch of the network suffer for up to two leases, and until bytes were hit."""
         where, _, weather = what.partition("/")
+
+        async def hit() -> bool:
+            return link.hit > before
+
         async with self._scene.victims.one(LINK + where) as name:
             link = self._system.links[name.removeprefix(LINK)]
             await _comes_to_use(link)
@@ -70,13 +74,13 @@ class AtSurroundings:
             await asyncio.to_thread(link.turn, Weather(weather))
             try:
                 await asyncio.sleep(self._scene.rng.uniform(0.5, 2.0) * LEASE_S)
+                return await eventually(hit, within_s=_USED_S, what="bytes")
             finally:
                 await asyncio.to_thread(link.turn, Weather.FAIR)
-            return link.hit > before
 
 
 async def _comes_to_use(link: Link) -> None:
     async def busy() -> bool:
         return link.busy > 0
 
-    await eventually(busy, within_s=_BUSY_S, what="a connection")
+    await eventually(busy, within_s=_USED_S, what="a connection")

@@ -53,8 +53,8 @@ class Load:
     most_live: int = 300
     share: float = 0.0
     """Of all jobs, what may be submitted by now at full speed."""
-    over: bool = False
-    """Whether accidents are: there is work for as long as they last."""
+    trickles: bool = False
+    """Whether some more are submitted beyond that, and beyond all, for as long as this is set."""
     _made: int = 0
     _keyed: list[tuple[JobSpec, str]] = field(default_factory=list)
 
@@ -92,11 +92,12 @@ class Load:
             self.operators += 1
 
     async def _submitter(self, i: int) -> None:
-        while self.accepted < self.jobs or not self.over:
-            if self.live > self.most_live:
+        while self.accepted < self.jobs or self.trickles:
+            ahead = self.accepted >= self.share * self.jobs
+            if self.live > self.most_live or (ahead and not self.trickles):
                 await asyncio.sleep(_PAUSE_S)
                 continue
-            if self.accepted >= self.share * self.jobs:
+            if ahead:
                 await asyncio.sleep(_TRICKLE_S)
             async with self._client(i) as client:
                 await self._turn(client)

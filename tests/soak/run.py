@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.chaos.accidents import Accidents, Journal
+from tests.chaos.accidents import Accidents, actions_on
 from tests.chaos.checker import Violation, check
+from tests.chaos.journal import Journal
 from tests.chaos.run import beside, keep_count, quiet, read_all
+from tests.chaos.scene import scene_of
 from tests.chaos.system import Cast, System
 from tests.soak.judge import Look, Verdict, judge
 from tests.soak.probes import BOUNDS, Eye
@@ -118,7 +120,8 @@ class Soak:
         return {"scaler_port": self._scalers[-1]}
 
     def _visitors(self, system: System, load: SteadyLoad, journal: Journal) -> Visitors:
-        accidents = Accidents(system, random.Random(self._rng.random()), journal)
+        scene = scene_of(system, random.Random(self._rng.random()), journal)
+        accidents = Accidents(actions_on(scene), journal)
         pause_s = self._seconds / max(_CUTS, len(CUTS) + 1)
         return Visitors(system.addresses, self._scalers, load, accidents, self._rng, pause_s)
 
