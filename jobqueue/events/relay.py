@@ -39,7 +39,7 @@ from jobqueue.store.events import (
     remove_parked,
     take_cursor,
 )
-from jobqueue.store.faults import DRIVER_ERRORS, translate
+from jobqueue.store.faults import DRIVER_ERRORS, retrying, translate
 from jobqueue.store.pool import Pool, transaction
 
 CURSOR = "kafka"
@@ -84,7 +84,7 @@ class Relay(Service):
 
     async def setup(self) -> None:
         """Make the cursor before the door opens: what is accepted from now on is published."""
-        await add_cursor(self._pool, CURSOR)
+        await retrying(lambda: add_cursor(self._pool, CURSOR))
 
     async def turn(self) -> float | None:
         """Publish one page."""

@@ -28,14 +28,33 @@ from jobqueue.store.events import (
     resend_parked,
     take_cursor,
 )
-from jobqueue.store.pool import Pool
+from jobqueue.store.pool import Connection, Pool
 from tests.support.kafka import Listener
 from tests.support.kafka_way import Way
 from tests.support.relays import SHORT_S, all_arrive, relay, relaying, run_jobs
 from tests.support.store import add_queue, claim, settle, submit
 from tests.support.waiting import eventually
 
+TERMINATE_WAITING = """
+    SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
 EXPIRE = "UPDATE jobqueue.event_cursors SET expires_at = now() WHERE name = 'kafka'"
+
+
+async def test_a_relay_starts_though_the_session_of_its_cursor_is_cut(
+    conn: Connection, pool: Pool, way: Way, topic: str
+) -> None:
+    async def cut() -> int:
+        return int(await conn.fetchval(TERMINATE_WAITING))
+
+    starting = relay(pool, way.settings(topic))
+    async with conn.transaction():
+        await conn.execute("LOCK TABLE jobqueue.event_cursors IN ACCESS EXCLUSIVE MODE")
+        started = asyncio.create_task(starting.start())
+        assert await eventually(cut, what="a session that waits") == 1
+    await started
+    await starting.stop()
 
 
 async def test_kafka_away_for_a_while_costs_no_memory_and_no_event(
