@@ -1,5 +1,6 @@
 """Lets accidents happen, each until it landed or was tried often enough."""
 
+import asyncio
 import logging
 from collections.abc import Mapping
 
@@ -10,6 +11,9 @@ from tests.chaos.journal import Journal
 from tests.chaos.scene import OTHERS_FAULT, Action, Scene
 
 TRIES = 3
+_REST_S = 2.0
+"""Before another try: what was in the way may be over then."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -25,13 +29,17 @@ def actions_on(scene: Scene) -> Mapping[str, Action]:
 class Accidents:
     """Strikes by name: a kind, and behind a colon to what it happens."""
 
-    def __init__(self, actions: Mapping[str, Action], journal: Journal) -> None:
+    def __init__(
+        self, actions: Mapping[str, Action], journal: Journal, rest_s: float = _REST_S
+    ) -> None:
         self._actions = actions
         self._journal = journal
+        self._rest_s = rest_s
 
     async def strike(self, name: str) -> None:
         """Let one happen, to another victim when it did not, and write down what came of it."""
-        for _ in range(TRIES):
+        for tried in range(TRIES):
+            await asyncio.sleep(self._rest_s if tried else 0)
             cause = await self._fails(name)
             _log.info("%s: %s", name, "landed" if cause is None else f"not now ({cause})")
             if cause is None:

@@ -85,10 +85,14 @@ class AtDatabase:
         return await eventually(said, what="a cancelled statement")
 
     async def lock(self, table: str) -> bool:
-        """Hold a table as VACUUM FULL does, for up to two leases, while others wait for it."""
+        """Hold a table as VACUUM FULL does, for up to two leases, and until others wait for it."""
+
+        async def waited_for() -> bool:
+            return bool(await db.fetchval(_WAITING, OURS))
+
         async with self._alone(), self._system.looking() as db, self._locked(table):
             await asyncio.sleep(self._scene.rng.uniform(0.5, 2.0) * LEASE_S)
-            return bool(await db.fetchval(_WAITING, OURS))
+            return await eventually(waited_for, within_s=10.0, what="somebody who waits")
 
     @asynccontextmanager
     async def _locked(self, table: str) -> AsyncIterator[None]:

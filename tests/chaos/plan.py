@@ -10,11 +10,13 @@ FROM_ONE_SERVER = frozenset(
         "settle_leases/open",
         "read_event_window",
         "move_event_cursor",
+        "start_leases",
     }
 )
-"""What one server does for all; only the reaper settles within a transaction that goes on."""
+"""What one server does for all, and what it does for remote workers, who may all be with the other
+one. Only the reaper settles within a transaction that goes on."""
 
-AT_SERVERS = FROM_ONE_SERVER | {"submit_jobs", "cancel_job", "retry_job", "start_leases"}
+AT_SERVERS = FROM_ONE_SERVER | {"submit_jobs", "cancel_job", "retry_job"}
 """What workers on the database do not send."""
 
 _STEPS = (

@@ -69,7 +69,7 @@ def failing(times: int, error: BaseException | None = None) -> tuple[Any, list[s
 async def test_an_accident_that_did_not_land_is_tried_again() -> None:
     act, asked = failing(1)
     journal = Journal()
-    await Accidents({"kill": act}, journal).strike("kill:worker")
+    await Accidents({"kill": act}, journal, rest_s=0).strike("kill:worker")
     assert asked == ["worker"] * 2
     assert (journal.landed, journal.missed) == ({"kill:worker": 1}, {})
     assert journal.again == {"kill:worker": 1}
@@ -78,7 +78,7 @@ async def test_an_accident_that_did_not_land_is_tried_again() -> None:
 async def test_what_never_lands_is_tried_a_few_times_and_missed() -> None:
     act, asked = failing(1_000, AssertionError("a seam was not reached; last seen: False"))
     journal = Journal()
-    await Accidents({"seam": act}, journal).strike("seam:x")
+    await Accidents({"seam": act}, journal, rest_s=0).strike("seam:x")
     assert len(asked) == TRIES
     assert (journal.landed, journal.missed) == ({}, {"seam:x": 1})
     assert journal.again == {"seam:x (a seam)": TRIES}
@@ -87,7 +87,7 @@ async def test_what_never_lands_is_tried_a_few_times_and_missed() -> None:
 async def test_an_accident_that_is_at_fault_itself_ends_the_run() -> None:
     act, _ = failing(1, KeyError("a slip"))
     with pytest.raises(KeyError):
-        await Accidents({"kill": act}, Journal()).strike("kill:worker")
+        await Accidents({"kill": act}, Journal(), rest_s=0).strike("kill:worker")
 
 
 async def test_one_victim_has_one_accident_at_a_time_and_the_next_one_strikes_another() -> None:

@@ -270,6 +270,11 @@ def test_a_cancelled_job_whose_lease_was_lost_may_run_on() -> None:
     assert check(row("spent", by_holder=False)(outlived(good()))) == []
 
 
+def test_a_job_that_an_operator_retried_is_due_at_once() -> None:
+    early = both(more_events("late", *REVIVED), row("late", not_before=9_999.0))
+    assert "I9" not in {v.invariant for v in check(early(good()))}
+
+
 @pytest.mark.parametrize(("invariant", "spoil"), PLANTED.values(), ids=list(PLANTED))
 def test_what_is_wrong_is_found(invariant: str, spoil: Spoil) -> None:
     assert invariant in {violation.invariant for violation in check(spoil(good()))}
