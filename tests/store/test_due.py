@@ -45,12 +45,14 @@ async def test_a_failed_job_becomes_pending_with_an_event_and_its_counters(db: C
     await add_queue(db)
     (job_id,) = await submit(db)
     await settle(db, await claim_one(db), FAILURE)
+    await db.execute("UPDATE jobqueue.scheduled SET crashes = 2, handbacks = 3, unhandled = 4")
     await make_due(db)
     assert (await promote_jobs(db, 10)).count == 1
     assert (await path(db, job_id))[-2:] == ["FAILED:HANDLER_FAILED", "PENDING:RETRY_DUE"]
     ready = await row_of(db, "ready", job_id)
     assert ready is not None
-    assert (ready["retries"], ready["attempt"]) == (1, 1)
+    kept = ("attempt", "retries", "crashes", "handbacks", "unhandled")
+    assert [ready[name] for name in kept] == [1, 1, 2, 3, 4]
     assert (await claim_one(db)).attempt == 2
 
 
