@@ -1,6 +1,12 @@
 """How a consumer's cursor goes through the events, statement by statement (R-6.2)."""
 
+from dataclasses import replace
+
+import pytest
+
 from jobqueue.store.events import (
+    CursorLease,
+    Window,
     add_cursor,
     list_resends,
     move_cursor,
@@ -15,37 +21,81 @@ from tests.store.conftest import Connect
 from tests.support.store import add_queue, submit
 
 
-async def test_what_a_transaction_wrote_that_was_open_for_hours_is_not_left_behind(
-    db: Connection, another: Connect
-) -> None:
+async def taken(db: Connection) -> CursorLease:
     await add_queue(db)
     await add_cursor(db, "kafka")
     lease = await take_cursor(db, "kafka", "a server", 60.0)
     assert lease is not None
+    return lease
+
+
+async def opened(db: Connection, lease: CursorLease) -> Window:
+    window = await open_window(db, lease)
+    assert window is not None
+    return window
+
+
+async def passed(db: Connection, lease: CursorLease, window: Window, most: int) -> list[int]:
+    """Read a window in pages of so many and move the cursor past it; return its events' ids."""
+    ids: list[int] = []
+    while True:
+        page = await read_page(db, lease, window, most_events=most, most_bytes=1_000)
+        ids += [event_id for group in page.groups for event_id in group.event_ids]
+        assert await move_cursor(db, lease, page.upto)
+        if page.upto >= window.last:
+            return sorted(ids)
+        window = replace(window, after=page.upto, events=None)
+
+
+@pytest.mark.parametrize("most", [2, 100], ids=["in-pages", "at-once"])
+async def test_a_window_is_what_was_committed_when_it_opened_and_was_not_passed_before(
+    db: Connection, another: Connect, most: int
+) -> None:
+    lease = await taken(db)
+    early, late, young = await another(), await another(), await another()
+    early_ends, late_ends, young_ends = (c.transaction() for c in (early, late, young))
+    await early_ends.start()
+    await late_ends.start()
+    await submit(early, 2)
+    await submit(late)
+    await submit(db)
+    windows = [await passed(db, lease, await opened(db, lease), most)]
+    await young_ends.start()
+    await submit(young)
+    await early_ends.commit()
+    await submit(db)
+    window = await opened(db, lease)
+    await late_ends.commit()
+    await young_ends.commit()
+    windows.append(await passed(db, lease, window, most))
+    windows.append(await passed(db, lease, await opened(db, lease), most))
+    ids = [row["eid"] for row in await db.fetch("SELECT eid FROM jobqueue.job_events ORDER BY 1")]
+    assert windows == [[ids[3]], [ids[0], ids[1], ids[5]], [ids[2], ids[4]]]
+
+
+async def test_what_a_transaction_wrote_that_was_open_for_hours_is_not_left_behind(
+    db: Connection, another: Connect
+) -> None:
+    lease = await taken(db)
     late = await another()
     async with late.transaction():
         await submit(late)
         for _ in range(3):
             await submit(db)
-            window = await open_window(db, lease)
-            assert window is not None
+            window = await opened(db, lease)
             assert await move_cursor(db, lease, window.last)
             await db.execute(
                 "UPDATE jobqueue.event_cursors SET updated_at = updated_at + interval '1 h'"
             )
-    window = await open_window(db, lease)
-    assert window is not None, "its event is older than all that was read"
-    assert window.events == 1
+    left = await open_window(db, lease)
+    assert left is not None, "its event is older than all that was read"
+    assert left.events == 1
 
 
 async def test_an_event_that_was_resent_in_vain_is_not_sent_again_unasked(db: Connection) -> None:
-    await add_queue(db)
-    await add_cursor(db, "kafka")
-    lease = await take_cursor(db, "kafka", "a server", 60.0)
-    assert lease is not None
+    lease = await taken(db)
     await submit(db)
-    window = await open_window(db, lease)
-    assert window is not None
+    window = await opened(db, lease)
     page = await read_page(db, lease, window, most_events=10, most_bytes=1_000)
     (event,) = [event for group in page.groups for event in group.events()]
     await park_event(db, event, "too large")
