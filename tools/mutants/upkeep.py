@@ -250,4 +250,32 @@ UPKEEP = (
         "AS valid",
         "tests/events/test_faults.py",
     ),
+    Mutant(
+        "events of a long transaction are left behind",
+        f"{_SQL}/open_event_window.sql",
+        "pg_snapshot_xip(pg_current_snapshot()) x WHERE x < cur.xid)",
+        "pg_snapshot_xip(pg_current_snapshot()) x WHERE false)",
+        "tests/store/test_cursor.py",
+    ),
+    Mutant(
+        "an event that was resent in vain is sent again for ever",
+        f"{_SQL}/park_event.sql",
+        ", resend_at = NULL",
+        "",
+        "tests/store/test_cursor.py",
+    ),
+    Mutant(
+        "a job that kills its workers is made young by each retry",
+        f"{_SQL}/promote_jobs.sql",
+        "priority, retries, crashes,\n           handbacks, unhandled\n    FROM d",
+        "priority, retries, 0,\n           handbacks, unhandled\n    FROM d",
+        _DUE,
+    ),
+    Mutant(
+        "a late worker's word on progress is kept",
+        f"{_SQL}/note_progress.sql",
+        "WHERE l.id = i.id AND l.token = i.token AND l.worker_id",
+        "WHERE l.id = i.id AND l.worker_id",
+        "tests/store/test_remote.py",
+    ),
 )
