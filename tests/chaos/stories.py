@@ -1,8 +1,9 @@
 """Histories that are made up: a small one in which all is well, and how to spoil it."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
-from tests.chaos.history import Call, Event, History, Published, Row, Rules, Run
+from tests.chaos.history import SLACK_S, Call, Event, History, Published, Row, Rules, Run
 
 LEASE_S = 2.0
 RULES = Rules(lease_s=LEASE_S, max_running={"narrow": 1})
@@ -35,10 +36,15 @@ class Story:
         self._now = at
         return self
 
-    def runs_to(self, *ends: tuple[str, str]) -> "Story":
-        """Claim, start, run, and move to each of ``ends`` (status, reason)."""
+    def is_claimed(self) -> "Story":
+        """Claim, and do not start."""
         self._token = self._eid
         self._move(ASSIGNED, "CLAIMED", worker="w")
+        return self
+
+    def runs_to(self, *ends: tuple[str, str]) -> "Story":
+        """Claim, start, run, and move to each of ``ends`` (status, reason)."""
+        self.is_claimed()
         self._attempt += 1
         self._move(RUNNING, "STARTED", worker="w")
         self._run(returned=(DONE, "COMPLETED") in ends)
@@ -135,3 +141,64 @@ def good() -> History:
     published += published[-3:]  # a relay that took over sends what it cannot know to be there
     runs = [run for story in stories for run in story.runs]
     return History(RULES, rows, events, calls, runs, published)
+
+
+def rare() -> History:
+    """Return a history of what comes seldom and is right, without callers and without Kafka."""
+    stories, rows = zip(*_lost(), *_charged(), *_retried(), strict=True)
+    events = [event for story in stories for event in story.events]
+    return History(RULES, rows, events, runs=[run for story in stories for run in story.runs])
+
+
+def _lost() -> Iterator[tuple[Story, Row]]:
+    """Leases that were lost, also before a start, and attempts that lived on meanwhile."""
+    unstarted = Story("unstarted", 100, begins_at=50.0)
+    for _ in range(RULES.crash_limit):
+        unstarted.is_claimed().goes(FAILED, "LEASE_EXPIRED", LEASE_S)
+        unstarted.goes(PENDING, "LEASE_EXPIRED")
+    yield unstarted.runs_to((DONE, "COMPLETED")), _row(unstarted, "q")
+    handed_back = Story("handed_back", 200).is_claimed()
+    handed_back.goes(FAILED, "LEASE_EXPIRED", LEASE_S - 0.12).goes(DEAD, "CRASH_LIMIT")
+    yield handed_back, _row(handed_back, "q")
+    slow = Story("slow", 300).runs_to().goes(FAILED, "LEASE_EXPIRED", LEASE_S)
+    slow.goes(PENDING, "RETRY_DUE").runs_to((DONE, "COMPLETED"))
+    slow.runs[0] = replace(slow.runs[0], last_seen_at=90.0)
+    slow.runs[1] = replace(slow.runs[1], last_seen_at=slow.events[-1].at + SLACK_S / 2)
+    yield slow, _row(slow, "q", retries=1)
+
+
+def _charged() -> Iterator[tuple[Story, Row]]:
+    """Ends of every kind, what they cost, and what they do not."""
+    costly = Story("costly", 400).runs_to((FAILED, "TIMED_OUT"), (PENDING, "RETRY_DUE"))
+    costly.is_claimed().goes(FAILED, "ASSIGNMENT_TIMEOUT").goes(PENDING, "RETRY_DUE")
+    costly.runs_to((FAILED, "RETRY_LATER"), (PENDING, "RETRY_DUE"))
+    costly.runs_to((FAILED, "HANDLER_FAILED"), (DEAD, "CANCELLED"))
+    yield costly, _row(costly, "q", retries=3)
+    restless = Story("restless", 500)
+    for _ in range(RULES.crash_limit):
+        restless.runs_to((FAILED, "RELEASED"), (PENDING, "RELEASED"))
+    yield restless.runs_to((DONE, "COMPLETED")), _row(restless, "q")
+    mixed = Story("mixed", 600)
+    for reason in ("LEASE_EXPIRED", "LEASE_EXPIRED", "HANDLER_FAILED", "LEASE_EXPIRED"):
+        mixed.runs_to().goes(FAILED, reason, LEASE_S).goes(PENDING, "RETRY_DUE")
+    yield mixed.runs_to((DONE, "COMPLETED")), _row(mixed, "q", retries=4, max_retries=9)
+
+
+def _retried() -> Iterator[tuple[Story, Row]]:
+    """What operators do, and two moves in one instant."""
+    cancelled = Story("cancelled", 700).is_claimed().goes(DEAD, "CANCELLED")
+    cancelled.events[-1] = replace(cancelled.events[-1], token=None)  # an operator has none
+    yield cancelled, _row(cancelled, "q", not_before=cancelled.events[1].at)
+    hurried = Story("hurried", 800).is_claimed().goes(FAILED, "NO_HANDLER")
+    hurried.goes(PENDING, "OPERATOR_RETRY", 5.0)
+    hurried.runs_to((FAILED, "HANDLER_FAILED"), (PENDING, "OPERATOR_RETRY"))
+    hurried.runs_to((DONE, "COMPLETED"))
+    yield hurried, _row(hurried, "q", ttl_s=1.0, result=None)
+    revived = Story("revived", 900)
+    for end in ((PENDING, "RETRY_DUE"), (PENDING, "RETRY_DUE"), (DEAD, "CRASH_LIMIT")):
+        revived.runs_to().goes(FAILED, "LEASE_EXPIRED", LEASE_S).goes(*end)
+    revived.goes(PENDING, "OPERATOR_RETRY").runs_to((DONE, "COMPLETED"))
+    revived.runs[0] = replace(revived.runs[0], nonce="stray", last_seen_at=90.0)
+    for here in (-3, -2):  # claimed as soon as it was ready, and started by the claim
+        revived.events[here] = replace(revived.events[here], at=revived.events[-4].at)
+    yield revived, _row(revived, "q", attempt=1)
