@@ -85,6 +85,18 @@ async def test_pausing_twice_changes_nothing_the_second_time(db: Connection) -> 
     assert await pause_queue(db, "nowhere", paused=True) is None
 
 
+async def test_a_deleted_queue_is_not_paused_with_the_new_one_of_its_name(
+    db: Connection,
+) -> None:
+    await add_queue(db)
+    await delete_queue(db, "q", force=False)
+    assert await pause_queue(db, "q", paused=True) is None
+    await add_queue(db)
+    await pause_queue(db, "q", paused=True)
+    paused = await db.fetch("SELECT paused FROM jobqueue.queues ORDER BY queue_id")
+    assert [row["paused"] for row in paused] == [False, True]
+
+
 async def test_queues_are_listed_by_name(db: Connection) -> None:
     for name in ("b", "B", "a-1"):
         await add_queue(db, name)
