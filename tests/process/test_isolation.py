@@ -92,7 +92,6 @@ CONTAINED = [
     Hostile("exits-at-once", "handler process exited with code 7"),
     Hostile("raises", "SystemExit", b"exit"),
     Hostile("raises", "RecursionError", b"recursion"),
-    Hostile("async-holds-the-interpreter", None, str(LEASE_S + 1).encode()),
     Hostile("async-exits-in-a-task", None),
     Hostile("async-stops-the-loop", None),
     Hostile("async-closes-the-loop", "RuntimeError"),

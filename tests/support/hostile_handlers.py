@@ -150,15 +150,6 @@ def writes_into_every_file(_context: Context) -> None:
             continue
 
 
-@handler("async-holds-the-interpreter")
-async def async_holds_the_interpreter(context: Context) -> None:
-    """Keep everything in this process from running, for the seconds in the payload.
-
-    PyDLL does not release the interpreter lock around the call.
-    """
-    ctypes.PyDLL(None).sleep(int(context.payload))
-
-
 @handler("async-exits-in-a-task")
 async def async_exits_in_a_task(_context: Context) -> None:
     async def exits() -> None:
