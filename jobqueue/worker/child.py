@@ -92,6 +92,8 @@ def _serve(file: Channel, setup: Frame, scope: Scope) -> None:
             return  # the worker decided what became of this attempt
         last = leftovers.clear() or last
         _answer(file, order, outcome_frame(outcome, last=last))
+    if last:
+        receive_blocking(file)  # while we live, what descends from us can be told by that
 
 
 def _import(path: list[str], modules: list[str], limits: Limits) -> str:

@@ -108,8 +108,10 @@ class Child:
 
     async def end(self, patience: Coroutine[Any, Any, object] | None = None) -> None:
         """End the process and everything it started; see ``ProcessGroup.end``."""
-        self._writer.close()
-        await self.group.end(patience)
+        try:
+            await self.group.end(patience)
+        finally:
+            self._writer.close()  # not before: its end would be the process's, and hide its kin
 
     async def _greet(self, setup: ChildSetup) -> None:
         try:

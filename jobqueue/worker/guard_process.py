@@ -68,17 +68,24 @@ class Carriers:
 
     def __init__(self) -> None:
         self._unmarked: set[tuple[int, int]] = set()  # by number, and by inode: a number comes back
+        self._empty: set[tuple[int, int]] = set()
+        self.unsure = False
+        """Whether the last look met some without an environment whom no look met before: a program
+        that is just being started shows none for a moment."""
 
     def of(self, marks: AbstractSet[str]) -> list[int]:
         """Look, and return the living processes that carry one of these."""
-        unmarked, found = set(), []
+        unmarked, empty, found = set(), set(), []
         for who in _entries():
             mark = _UNMARKED if who in self._unmarked else _mark_of(who[0])
-            if mark == _UNMARKED:
+            if mark is None:
+                empty.add(who)
+            elif mark == _UNMARKED:
                 unmarked.add(who)
             elif mark in marks:
                 found.append(who[0])
-        self._unmarked = unmarked
+        self.unsure = bool(empty - self._empty)
+        self._unmarked, self._empty = unmarked, empty
         return found
 
 
@@ -89,10 +96,13 @@ def end_strays(marks: AbstractSet[str], kin: Collection[Kin], carriers: Carriers
     """
     until = time.monotonic() + _STRAYS_LIMIT_S
     # Again: for what they started meanwhile, and because on a busy machine a killed one dies later.
-    while (found := [*_with_theirs(kin), *carriers.of(marks)]) and time.monotonic() < until:
+    while True:
+        found = [*_with_theirs(kin), *carriers.of(marks)]
         for pid in found:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
+        if not (found or carriers.unsure) or time.monotonic() >= until:
+            return
         time.sleep(_LOOK_AGAIN_S)
 
 

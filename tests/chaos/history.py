@@ -11,6 +11,9 @@ from typing import TypeVar
 
 T = TypeVar("T", "Event", "Run")
 
+NOTES = "CHAOS_NOTES"
+"""The variable that names the folder of the handlers' notes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Event:

@@ -23,8 +23,8 @@ import psutil
 
 from jobqueue.embedded.facts import read_facts
 from jobqueue.embedded.server import EmbeddedPostgres
+from tests.chaos.history import NOTES
 from tests.chaos.network import Link, to_port, to_socket
-from tests.chaos.work import NOTES
 from tests.support.kafka import Broker, running_broker
 from tests.support.kafka_way import Way
 from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram, WorkerProgram

@@ -14,9 +14,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from jobqueue.worker import Context, Fail, RetryLater, handler
-
-NOTES = "CHAOS_NOTES"
-"""The variable that names the folder of the notes."""
+from tests.chaos.history import NOTES
 
 _STEP_S = 0.05
 _SHORT_S, _LONG_S = 0.15, 4.0

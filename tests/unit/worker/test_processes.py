@@ -145,9 +145,10 @@ async def test_a_child_does_not_outlive_a_worker_that_closed_its_socket(pool: Po
     await pool.discard(child, None)
 
 
-def member(tmp_path: Path, name: str, body: str) -> list[str]:
+def member(tmp_path: Path, name: str, body: str, first: str = "") -> list[str]:
     """Return a program that counts its starts in a file and then does something."""
-    code = f"import os, signal, sys, time\nopen({str(tmp_path / name)!r}, 'a').write('x')\n{body}"
+    mark = f"open({str(tmp_path / name)!r}, 'a').write('x')"
+    code = f"import os, signal, sys, time\n{first}\n{mark}\n{body}"
     return [sys.executable, "-c", code]
 
 
@@ -171,7 +172,8 @@ async def test_a_crashed_member_is_replaced_and_the_others_run_on(
     tmp_path: Path, code: int, of_the_family: int
 ) -> None:
     asked = ShutdownSignals()
-    commands = [member(tmp_path, "a", f"sys.exit({code})"), member(tmp_path, "b", SLEEPS)]
+    deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"  # it ends by itself, not by the shutdown
+    commands = [member(tmp_path, "a", f"sys.exit({code})", deaf), member(tmp_path, "b", SLEEPS)]
     family = asyncio.create_task(supervise(commands, asked))
 
     async def again() -> bool:
