@@ -14,7 +14,7 @@ import pytest_asyncio
 from jobqueue.client import AsyncClient, JobSpec
 from jobqueue.domain.state import EVENT_TYPES
 from jobqueue.errors import Unavailable
-from tests.support.fleet import ENDED, NOT_DONE_ONCE, kill, kill_at_work
+from tests.support.fleet import ENDED, NOT_DONE_ONCE, WORK_S, kill, kill_at_work
 from tests.support.programs import ServerProgram, WorkerProgram
 from tests.support.soundness import assert_sound
 from tests.support.waiting import eventually
@@ -132,7 +132,7 @@ async def test_ten_thousand_jobs_are_done_once_though_a_server_and_a_worker_are_
     kills = {
         "server": lambda: kill(fleet.servers[server]),
         "worker": lambda: kill_at_work(
-            fleet.conn, fleet.workers[worker], f"w-{worker}", within_s=15.0
+            fleet.conn, fleet.workers[worker], f"w-{worker}", work_s=WORK_S, within_s=15.0
         ),
     }
     plan = sorted((rng.uniform(0.05, 0.6), victim) for victim in kills)

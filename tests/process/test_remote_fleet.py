@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from jobqueue.client import AsyncClient, JobSpec
-from tests.support.fleet import ENDED, NOT_DONE_ONCE, kill_at_work
+from tests.support.fleet import ENDED, NOT_DONE_ONCE, STEADY_S, kill_at_work
 from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram
 from tests.support.soundness import assert_sound
 from tests.support.waiting import eventually
@@ -131,7 +131,8 @@ async def test_no_job_is_lost_or_doubled_while_servers_and_workers_end(fleet: Fl
     await ended(fleet, JOBS // 10)
     await fleet.replace(0, signal.SIGTERM)
     kill_keeper(fleet, other)
-    await kill_at_work(fleet.conn, fleet.workers[dead_worker], f"w-{dead_worker}", within_s=30.0)
+    victim = fleet.workers[dead_worker]
+    await kill_at_work(fleet.conn, victim, f"w-{dead_worker}", work_s=STEADY_S, within_s=30.0)
     await fleet.replace(1, signal.SIGKILL)
     await ended(fleet, JOBS)
 

@@ -8,6 +8,9 @@ import asyncpg
 from tests.support.programs import Program
 from tests.support.waiting import eventually
 
+# How long its handlers work.
+WORK_S, STEADY_S = 0.02, 0.1
+
 ENDED = "SELECT count(*) FROM jobqueue.finished"
 NOT_DONE_ONCE = """
     SELECT s.job_id, s.status, count(e.seq) AS times
@@ -15,27 +18,33 @@ NOT_DONE_ONCE = """
     LEFT JOIN jobqueue.job_event_log e ON e.job_id = s.job_id AND e.to_status = 'DONE'
     GROUP BY s.job_id, s.status HAVING s.status <> 'DONE' OR count(e.seq) <> 1
 """
-_HELD = """
-    SELECT l.token FROM jobqueue.leases l JOIN jobqueue.worker_names n USING (worker_id)
-    WHERE n.name = $1 AND l.running ORDER BY l.token
+_JUST_STARTED = """
+    SELECT EXISTS (
+        SELECT FROM jobqueue.leases l JOIN jobqueue.worker_names n USING (worker_id)
+        WHERE n.name = $1 AND l.running
+          AND l.started_at > clock_timestamp() - make_interval(secs => $2)
+    )
 """
 
 
 async def kill_at_work(
-    conn: asyncpg.Connection, program: Program, name: str, *, within_s: float
+    conn: asyncpg.Connection, program: Program, name: str, *, work_s: float, within_s: float
 ) -> None:
-    """Kill the worker of this name while jobs are in its hands."""
+    """Kill the worker of this name while a job is in its hands that takes ``work_s`` seconds.
 
-    async def holds_still_with_work() -> bool:
+    A job that began less than ``work_s`` ago cannot have been settled by a worker that stands
+    still, not even by a request that is on its way.
+    """
+
+    async def stands_still_at_work() -> bool:
         program.send(signal.SIGSTOP)
-        # What it sent before it stopped has been done once nothing of it changes any more.
-        first, second = [await conn.fetch(_HELD, name) for _ in range(2)]
-        if first and first == second:
+        await eventually(program.stands_still, what="a worker that stands still")
+        if await conn.fetchval(_JUST_STARTED, name, work_s):
             return True
         program.send(signal.SIGCONT)
         return False
 
-    await eventually(holds_still_with_work, within_s=within_s, what="a worker at work")
+    await eventually(stands_still_at_work, within_s=within_s, what="a worker at work")
     await kill(program)
 
 

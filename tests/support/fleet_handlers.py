@@ -3,22 +3,20 @@
 import asyncio
 
 from jobqueue.worker import Context, handler
-
-_WORK_S = 0.02
-_STEADY_S = 0.1
+from tests.support.fleet import STEADY_S, WORK_S
 
 
 @handler("work")
 async def work(context: Context) -> bytes:
     """Return the payload after a moment."""
-    await asyncio.sleep(_WORK_S)
+    await asyncio.sleep(WORK_S)
     return context.payload
 
 
 @handler("steady")
 async def steady(context: Context) -> bytes:
     """Return the payload after a longer moment: so much work lasts while programs restart."""
-    await asyncio.sleep(_STEADY_S)
+    await asyncio.sleep(STEADY_S)
     return context.payload
 
 

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any, Self
 
+import psutil
+
 from tests.support.waiting import eventually_sync
 
 HANDLERS = "tests.support.handlers"
@@ -67,6 +69,10 @@ class Program:
     def send(self, number: int) -> None:
         """Send it a signal."""
         self.process.send_signal(number)
+
+    async def stands_still(self) -> bool:
+        """Tell whether it is stopped."""
+        return bool(psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED)
 
     def ended(self, within_s: float = 30.0) -> int:
         """Wait for its end and return the exit code."""
