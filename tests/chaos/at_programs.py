@@ -181,10 +181,18 @@ class AtPrograms:
             slots = [self._system.slots[name] for name in names]
             for slot in slots:
                 await self._is_ready(slot)
-            await self._until(lambda: any(_leads(s, duty) for s in slots), _LEADER_S, "a leader")
+            leader = await self._leader(slots, duty)
             owner = await self._owner(duty)
             assert owner is not None, f"nobody has the lock of the {duty}"
-            yield next(slot for slot in slots if _leads(slot, duty)), owner
+            yield leader, owner
+
+    async def _leader(self, slots: Sequence[Slot], duty: str) -> Slot:
+        async def look() -> Slot | None:
+            return next((slot for slot in slots if _leads(slot, duty)), None)
+
+        leader = await eventually(look, within_s=_LEADER_S, what="a leader")
+        assert leader is not None
+        return leader
 
     async def _owner(self, duty: str) -> str | None:
         redis = self._system.redis
