@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from importlib import import_module
 from typing import NoReturn, TypeAlias
 from uuid import UUID
@@ -48,7 +48,11 @@ def main(fd: int, parent: int, scope: Scope = nullcontext) -> None:
     _close_in_copies(fd)
     log = os.dup(1)
     os.dup2(2, 1)
-    with socket.socket(fileno=fd) as channel, channel.makefile("rwb") as file:
+    with (
+        suppress(BrokenPipeError, ConnectionResetError),  # the worker is gone, and tells more
+        socket.socket(fileno=fd) as channel,
+        channel.makefile("rwb") as file,
+    ):
         setup = receive_blocking(file)
         if setup is not None:
             _start_logging(setup, log)

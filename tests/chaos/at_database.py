@@ -31,7 +31,7 @@ _CANCEL = f"""
 _ONE = f"SELECT pid {_SESSIONS} ORDER BY random() LIMIT 1"
 _WAITING = f"SELECT count(*) {_SESSIONS} AND wait_event_type = 'Lock'"
 _LOCK = "LOCK TABLE jobqueue.{} IN ACCESS EXCLUSIVE MODE"
-_EVENTS = "SELECT max(eid) FROM jobqueue.job_event_log"
+_EVENTS = "SELECT coalesce(max(eid), 0) FROM jobqueue.job_event_log"
 _CANCELLED = "ERROR:  canceling statement due to user request"
 
 

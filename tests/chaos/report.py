@@ -26,6 +26,7 @@ def tell(outcome: Outcome) -> str:
             *_starts(outcome),
             *_recovery(outcome),
             *([] if outcome.quiet else ["I16: it did not come to rest"]),
+            *([f"programs ended over errors: {n}"] if (n := outcome.uncaught) else []),
             f"violations: {len(outcome.violations)}",
             *map(str, outcome.violations[:_MOST_SHOWN]),
             *_stories(outcome.history, outcome.violations),

@@ -54,9 +54,14 @@ class Outcome:
         return {kind: n for kind, n in landed.items() if n < LEAST[kind] * self.rounds}
 
     @property
+    def uncaught(self) -> int:
+        """How many programs ended over an error that nobody expected."""
+        return sum(n for text, n in self.errors.items() if "uncaught error" in text)
+
+    @property
     def passed(self) -> bool:
         """Whether every invariant holds, and enough was done to the system to say so."""
-        return self.quiet and not self.violations and not self.short
+        return self.quiet and not self.violations and not self.short and not self.uncaught
 
 
 class Run:

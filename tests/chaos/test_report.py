@@ -48,3 +48,10 @@ def test_a_run_that_never_came_to_rest_or_did_too_little_fails() -> None:
     little.journal.landed = Counter({"kill:worker": 49})
     assert not little.passed
     assert "too few kills: 49" in tell(little)
+
+
+def test_a_run_in_which_a_program_ended_over_an_error_that_nobody_expected_fails() -> None:
+    outcome = outcome_of(good())
+    outcome.errors["the program ends over an uncaught error: OSError: x"] = 2
+    assert not outcome.passed
+    assert "programs ended over errors: 2" in tell(outcome)

@@ -2,7 +2,9 @@
 
 import asyncio
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -143,6 +145,21 @@ async def test_a_child_does_not_outlive_a_worker_that_closed_its_socket(pool: Po
     with pytest.raises(ChildFailed, match="exited with code 0"):
         await child.ask(Frame({}))
     await pool.discard(child, None)
+
+
+@pytest.mark.parametrize("answers", [0, 1])
+def test_a_child_whose_worker_was_killed_ends_without_a_word(answers: int) -> None:
+    ours, theirs = socket.socketpair()
+    argv = [sys.executable, "-m", "jobqueue.worker.child", str(theirs.fileno()), str(os.getpid())]
+    child = subprocess.Popen(
+        argv, pass_fds=[theirs.fileno()], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    theirs.close()
+    ours.sendall(ChildSetup((), Limits()).frame().numbered(1).pack())
+    if answers:  # its answer stays unread, so that it meets a reset, else a broken pipe
+        assert select.select([ours], [], [], 30.0)[0]
+    ours.close()
+    assert (*child.communicate(timeout=30), child.returncode) == (b"", b"", 0)
 
 
 def member(tmp_path: Path, name: str, body: str, first: str = "") -> list[str]:
