@@ -30,6 +30,7 @@ class Book:
         self._settings = settings
         self._clock = clock
         self._holds: dict[Lease, _Hold] = {}
+        self._adopted: set[Lease] = set()
         self._gone: dict[Lease, float] = {}
 
     def __len__(self) -> int:
@@ -41,12 +42,27 @@ class Book:
         now = self._clock.monotonic()
         due_at = proven_at + self._settings.renew_interval_s
         trusted_until = self._settings.trusted_until(proven_at)
-        self._holds.update(dict.fromkeys(leases, _Hold(now, due_at, trusted_until)))
+        new = dict.fromkeys(leases, _Hold(now, due_at, trusted_until))
+        proven_since = {k: self._holds[k] for k in self._adopted & new.keys()}
+        self._holds.update(new | proven_since)
+        self._adopted -= new.keys()
+
+    def adopt(self, leases: Iterable[Lease], seen_at: float) -> None:
+        """Answer for these until the worker, which does not answer, says whose they are.
+
+        They were in its name at ``seen_at``, and are due at once: when they end is not known.
+        """
+        now = self._clock.monotonic()
+        hold = _Hold(now, now, self._settings.trusted_until(seen_at))
+        new = [lease for lease in leases if lease not in self._holds]
+        self._holds.update(dict.fromkeys(new, hold))
+        self._adopted.update(new)
 
     def drop(self, leases: Iterable[Lease]) -> None:
         """Forget these."""
         for lease in leases:
             self._holds.pop(lease, None)
+            self._adopted.discard(lease)
 
     def set_deadline(self, lease: Lease, at: float) -> None:
         """Do not renew this one after ``at``."""
@@ -94,7 +110,7 @@ class Book:
         held = [lease for lease in leases if lease in self._holds]
         now = self._clock.monotonic()
         for lease in held:
-            del self._holds[lease]
+            self.drop([lease])
             # The handler may still be dying; its row is the reaper's, not for us to hand back.
             self._gone[lease] = now + 2 * self._settings.lease_s
         return held
@@ -117,10 +133,11 @@ class Book:
         return news
 
     def strangers(self, listed: Iterable[Lease]) -> list[Lease]:
-        """Return those of ``listed`` that we neither hold nor lost a short while ago."""
+        """Return those of ``listed`` that we were not told of, nor lost a short while ago."""
         now = self._clock.monotonic()
         self._gone = {lease: until for lease, until in self._gone.items() if now < until}
-        return [k for k in listed if k not in self._holds and k not in self._gone]
+        told = self._holds.keys() - self._adopted
+        return [k for k in listed if k not in told and k not in self._gone]
 
     def _held(self, leases: Iterable[Lease]) -> Sequence[tuple[Lease, _Hold]]:
         return [(lease, self._holds[lease]) for lease in leases if lease in self._holds]

@@ -37,6 +37,9 @@ Tell = Callable[[Message], None]
 CLAIM_FLIGHT_S = 5.0
 """A lease is a stranger only when its claim was sent at least this long ago."""
 
+_SILENCE_S = 4.0
+"""An idle worker is heard of at least every 3 s."""
+
 _CANCEL_INTERVAL_S = 1.0
 _RECONCILE_INTERVAL_S = 600.0
 _RECONCILE_AGAIN_S = 30.0
@@ -182,10 +185,20 @@ class TrustWatch(Service):
 class Reconciler(Service):
     """Hands back leases that nobody holds: their claim was cut off before its answer came.
 
-    Uncharged: their jobs never ran.
+    Uncharged: their jobs never ran. A worker that stands still cannot say what it holds; what a
+    claim of its brought meanwhile is renewed until it can.
     """
 
-    def __init__(self, hot: HotConnection, book: Book, presence: Presence, tell: Tell) -> None:
+    def __init__(
+        self,
+        hot: HotConnection,
+        book: Book,
+        presence: Presence,
+        tell: Tell,
+        *,
+        is_still: Callable[[], bool],
+        renew_soon: Callable[[], None],
+    ) -> None:
         super().__init__(
             "keeper-reconcile", interval_s=_RECONCILE_INTERVAL_S, bound_s=2 * _RECONCILE_INTERVAL_S
         )
@@ -193,6 +206,8 @@ class Reconciler(Service):
         self._book = book
         self._presence = presence
         self._tell = tell
+        self._is_still = is_still
+        self._renew_soon = renew_soon
         self._asked: dict[Lease, HeldLease] = {}
 
     async def turn(self) -> float | None:
@@ -203,17 +218,21 @@ class Reconciler(Service):
         worker = self._presence.worker
         if worker is None:
             return None
-        begun = time.monotonic()
-        listed = await self._hot.run(
-            lambda c: list_leases(c, worker=worker, older_than_s=CLAIM_FLIGHT_S)
-        )
+        begun, still = time.monotonic(), self._is_still()
+        # Of one that stands still each claim that it sent may be taken for an old one.
+        age_s = 0.0 if still else CLAIM_FLIGHT_S
+        listed = await self._hot.run(lambda c: list_leases(c, worker=worker, older_than_s=age_s))
         cost_s = time.monotonic() - begun
         by_lease = {held.lease: held for held in listed}
         self._asked = {lease: by_lease[lease] for lease in self._book.strangers(by_lease)}
-        if self._asked:
+        if not self._asked:
+            return max(_RECONCILE_INTERVAL_S, _RECONCILE_SHARE * cost_s)
+        if still:
+            self._book.adopt(self._asked, begun)
+            self._renew_soon()
+        else:
             self._tell(Unknown(tuple(self._asked)))
-            return _RECONCILE_AGAIN_S
-        return max(_RECONCILE_INTERVAL_S, _RECONCILE_SHARE * cost_s)
+        return _RECONCILE_AGAIN_S
 
     async def hand_back(self, leases: Sequence[Lease]) -> None:
         """Release those that the worker disowned."""
@@ -226,6 +245,7 @@ class Reconciler(Service):
         answers = await self._hot.run(
             lambda c: settle_leases(c, worker=worker, settlements=settlements)
         )
+        self._book.drop(held.lease for held in known)
         held = [self._asked[a.lease] for a in answers if a.state == "settled"]
         tell_found(held)
         asked = {h.lease: (h.queue, s) for h, s in zip(known, settlements, strict=True)}
@@ -236,16 +256,31 @@ class StallWatch(Service):
     """Kills a worker whose loop stands still, so that it does not hold its leases for ever.
 
     Counts its own turns, not the clock: after the whole machine or this process stood still, the
-    worker gets its time again.
+    worker gets its time again. ``on_still`` is called once the worker was silent for longer than
+    an idle one is, and for as long as a renewal may wait.
     """
 
-    def __init__(self, parent: int, limit_s: float, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(
+        self,
+        parent: int,
+        settings: LeaseSettings,
+        on_still: Callable[[], None],
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        limit_s = settings.stall_limit_s
         super().__init__("keeper-stall", interval_s=min(limit_s / 10, 1.0), jitter=0.0)
         self._parent = parent
         self._limit_s = limit_s
+        self._silence_s = max(settings.renew_interval_s, _SILENCE_S)
+        self._on_still = on_still
         self._clock = clock
         self._still_s = 0.0
         self._last = clock.monotonic()
+
+    @property
+    def still(self) -> bool:
+        """Whether the worker has been silent for so long that it can answer nothing."""
+        return self._still_s >= self._silence_s
 
     def beat(self) -> None:
         """The worker's loop turned."""
@@ -253,8 +288,10 @@ class StallWatch(Service):
 
     async def turn(self) -> None:
         """Add up how long the worker has been still; kill it over the limit."""
-        now = self._clock.monotonic()
+        now, still = self._clock.monotonic(), self.still
         self._still_s += min(now - self._last, 2 * self.interval_s)
         self._last = now
+        if self.still and not still:
+            self._on_still()
         if self._still_s >= self._limit_s and os.getppid() == self._parent:
             os.kill(self._parent, signal.SIGKILL)

@@ -15,12 +15,23 @@ class DatabaseKeeper(KeeperProcess):
     def __init__(self, begin: Begin, pipe: Pipe, parent: int) -> None:
         backing = DatabaseBacking(begin.source, begin.settings, begin.facts, self._reconcile_soon)
         super().__init__(begin, pipe, parent, backing)
-        self._reconciler = Reconciler(backing.hot, self.book, self.presence, pipe.tell)
+        self._reconciler = Reconciler(
+            backing.hot,
+            self.book,
+            self.presence,
+            pipe.tell,
+            is_still=lambda: self.stall.still,
+            renew_soon=self.renewer.wake,
+        )
         self._handing_back: set[asyncio.Task[None]] = set()
 
     def duties(self) -> tuple[Service, ...]:
         """Return the loops of this keeper."""
         return (*super().duties(), self._reconciler)
+
+    def worker_stands_still(self) -> None:
+        """Look for what a claim of the worker brought that it cannot tell us of."""
+        self._reconciler.wake()
 
     def hear(self, message: Message) -> None:
         """Do what the worker asks."""

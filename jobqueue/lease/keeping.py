@@ -94,18 +94,22 @@ class KeeperProcess:
             draining=begin.draining,
         )
         self._backing = backing
-        self._stall = StallWatch(parent, settings.stall_limit_s)
+        self.renewer = Renewer(backing, self.book, self.presence, settings, pipe.tell)
+        self.stall = StallWatch(parent, settings, self.worker_stands_still)
         self._duties: tuple[Service, ...] = (
             self.presence,
-            Renewer(backing, self.book, self.presence, settings, pipe.tell),
+            self.renewer,
             CancelWatch(backing, self.book, self.presence, pipe.tell),
             TrustWatch(self.book, settings, pipe.tell),
-            self._stall,
+            self.stall,
         )
 
     def duties(self) -> tuple[Service, ...]:
         """Return the loops of this keeper."""
         return self._duties
+
+    def worker_stands_still(self) -> None:
+        """Hear that the worker has not answered for a while: nothing to do here."""
 
     async def serve(self, reader: asyncio.StreamReader, decoder: Decoder) -> None:
         """Work until the worker's end of the pipe closes."""
@@ -123,7 +127,7 @@ class KeeperProcess:
         """Do what the worker asks. Words of a newer worker are ignored."""
         match message:
             case Beat():
-                self._stall.beat()
+                self.stall.beat()
             case Hold(leases, proven_at):
                 self.book.add(leases, proven_at)
             case Drop(leases):

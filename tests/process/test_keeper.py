@@ -14,7 +14,7 @@ import pytest
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.outcome import Completed, Postponed, Released
 from jobqueue.domain.worker import WorkerCommand
-from jobqueue.errors import Unavailable
+from jobqueue.errors import DeadlineExceeded, Unavailable
 from jobqueue.lease import holder
 from jobqueue.lease.direct import DirectLeases
 from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone
@@ -24,6 +24,7 @@ from jobqueue.lease.takeover import Takeover, expired
 from jobqueue.store.pool import Connection
 from jobqueue.store.workers import command_worker
 from tests.support.leases import QUICK, SLOW, Heard, expires_in, open_leases, take_one
+from tests.support.own_loop import OwnLoop
 from tests.support.settling import settled
 from tests.support.store import (
     claim,
@@ -172,6 +173,53 @@ async def test_a_lease_that_nobody_knows_is_handed_back_uncharged(
         assert await status(db, known) == "RUNNING", "the other one is held"
         assert await settled(leases, held, Completed())
     assert (await path(db, unknown))[-1] == "PENDING:RELEASED"
+
+
+async def locked(dsn: str) -> asyncpg.Connection:
+    """Hold all claims up."""
+    blocker = await asyncpg.connect(dsn)
+    await blocker.execute("BEGIN; LOCK TABLE jobqueue.leases IN SHARE MODE")
+    return blocker
+
+
+async def let_go_and_look(blocker: asyncpg.Connection, seconds: float) -> None:
+    """Let claims through, and see for so long that no lease runs out."""
+    await blocker.execute("COMMIT")
+    until = time.monotonic() + seconds
+
+    async def over() -> bool:
+        left = await blocker.fetchval(
+            "SELECT extract(epoch FROM min(expires_at) - clock_timestamp()) FROM jobqueue.leases"
+        )
+        assert left is None or left > 0
+        return left is not None and time.monotonic() >= until
+
+    await eventually(over, within_s=seconds + 10, what="the end of the stall")
+    await blocker.close()
+
+
+async def test_what_a_claim_brings_to_a_loop_that_stands_still_is_renewed_until_it_goes_on(
+    database: str, db: Connection
+) -> None:
+    (job_id,) = await submit(db)
+    settings = LeaseSettings(lease_s=9.0, renew_interval_s=3.0, heartbeat_interval_s=0.5)
+    other = OwnLoop()
+    async with open_leases(database, settings=settings) as leases:
+        blocker = other.do(locked(database))
+        claiming = asyncio.create_task(leases.claim(1, running=True))
+        await eventually(lambda: waits(db, "jq-worker"), what="the claim waits")
+        leases.beat()
+        other.do(let_go_and_look(blocker, settings.lease_s + 2))  # this loop stands still
+        with pytest.raises(DeadlineExceeded):  # so long it did not look
+            await claiming
+
+        async def came_back() -> bool:
+            leases.beat()
+            return await status(db, job_id) == "PENDING"
+
+        await eventually(came_back, within_s=45.0, what="the lease that it disowns is released")
+    other.end()
+    assert (await path(db, job_id))[-1] == "PENDING:RELEASED"
 
 
 async def test_a_cancel_is_heard_long_before_the_next_renewal(

@@ -231,7 +231,14 @@ async def test_a_claim_that_was_cut_off_is_told_when_it_is_handed_back(
     presence = Presence(
         backing, facts(), lambda message: None, interval_s=60.0, worker=WORKER, draining=False
     )
-    reconciler = Reconciler(backing.hot, Book(QUICK), presence, lambda message: None)
+    reconciler = Reconciler(
+        backing.hot,
+        Book(QUICK),
+        presence,
+        lambda message: None,
+        is_still=lambda: False,
+        renew_soon=lambda: None,
+    )
     try:
         await reconciler.turn()
         await reconciler.hand_back(lost)

@@ -119,3 +119,26 @@ def test_words_about_unknown_leases_are_ignored(book: Book, clock: ManualClock) 
     book.busy([B], clock.monotonic())
     book.set_deadline(B, clock.monotonic())
     assert len(book) == 1
+
+
+def test_what_was_adopted_is_due_at_once_and_a_stranger_until_the_worker_tells_of_it(
+    book: Book, clock: ManualClock
+) -> None:
+    book.adopt([A, B], clock.monotonic())
+    assert book.due() == [B]
+    book.renewed([B], clock.monotonic())
+    assert book.strangers([A, B]) == [B]
+    clock.advance(9.0)
+    book.add([B], proven_at=clock.monotonic() - 30.0)  # the claim that brought it took so long
+    assert book.strangers([A, B]) == []
+    assert book.lapsed() == [], "it was renewed since"
+
+
+def test_what_was_adopted_and_is_dropped_or_lost_is_renewed_no_more(
+    book: Book, clock: ManualClock
+) -> None:
+    book.adopt([B, C], clock.monotonic())
+    book.drop([B])
+    assert book.lost([C]) == [C]
+    assert book.due() == []
+    assert book.strangers([B, C]) == [B], "what was lost is the reaper's"
