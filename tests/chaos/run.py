@@ -19,7 +19,7 @@ from tests.chaos.load import Load, count_live
 from tests.chaos.plan import KINDS, LEAST, plan, strikes_servers
 from tests.chaos.reading import read_history, read_kafka
 from tests.chaos.scene import scene_of
-from tests.chaos.system import LEASE_S, NARROW_LIMIT, QUEUES, TOPIC, System
+from tests.chaos.system import LEASE_S, NARROW_LIMIT, QUEUES, TOPIC, System, running
 from tests.support.kafka import Listener
 from tests.support.waiting import eventually
 
@@ -77,8 +77,7 @@ class Run:
     async def go(self) -> Outcome:
         """Run to the end, and look."""
         begun = time.monotonic()
-        system = await asyncio.to_thread(System, self._folder)
-        try:
+        async with running(self._folder) as system:
             await system.settle_down()
             load = Load(system.addresses, self._jobs, random.Random(self._rng.random()))
             load.trickles = True  # an accident needs work to strike
@@ -87,8 +86,6 @@ class Run:
                 await self._suffer(system, load)
             rested = await quiet(system)
             history = await read_all(system, load)
-        finally:
-            await asyncio.to_thread(system.close)
         return Outcome(
             time.monotonic() - begun,
             history,

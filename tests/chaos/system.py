@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections import Counter
@@ -31,6 +32,7 @@ from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram, 
 from tests.support.redis import RedisServer, free_port
 
 LEASE_S = 2.0
+_ASKED = (signal.SIGINT, signal.SIGTERM)
 QUEUES = ("work", "narrow")
 NARROW_LIMIT = 3
 TOPIC = "chaos.events"
@@ -271,6 +273,27 @@ class System:
         for slot in self.slots.values():
             slot.program.kill()
         self._closing.close()
+
+
+@asynccontextmanager
+async def running(folder: Path, cast: Cast = CHAOS) -> AsyncIterator[System]:
+    """Lend a system. It ends with the block, and at once when this process is asked to end."""
+    system = await asyncio.to_thread(System, folder, cast)
+    loop = asyncio.get_running_loop()
+    for number in _ASKED:
+        loop.add_signal_handler(number, _abandon, system, number)
+    try:
+        yield system
+    finally:
+        for number in _ASKED:
+            loop.remove_signal_handler(number)
+        await asyncio.to_thread(system.close)
+
+
+def _abandon(system: System, number: int) -> None:
+    """End its programs first: whatever waits for one of them then waits no more."""
+    system.close()
+    sys.exit(128 + number)
 
 
 _FLAGS = (

@@ -13,7 +13,7 @@ from tests.chaos.checker import Violation, check
 from tests.chaos.journal import Journal
 from tests.chaos.run import beside, keep_count, quiet, read_all
 from tests.chaos.scene import scene_of
-from tests.chaos.system import Cast, System
+from tests.chaos.system import Cast, System, running
 from tests.soak.judge import Look, Verdict, judge
 from tests.soak.probes import BOUNDS, Eye
 from tests.soak.visitors import CUTS, SteadyLoad, Visitors
@@ -79,8 +79,7 @@ class Soak:
     async def go(self) -> Outcome:
         """Run to the end, and judge. Raises TooShort."""
         begun = time.monotonic()
-        system = await asyncio.to_thread(System, self._folder, self._cast())
-        try:
+        async with running(self._folder, self._cast()) as system:
             await system.settle_down()
             load = SteadyLoad(system.addresses, self._jobs, random.Random(self._rng.random()))
             await load.prepare()
@@ -91,8 +90,6 @@ class Soak:
             starts = await _starts(system)
             ended = _ended(system)
             history = await read_all(system, load, _LEASE_S)
-        finally:
-            await asyncio.to_thread(system.close)
         return Outcome(
             time.monotonic() - begun,
             len(history.rows),
