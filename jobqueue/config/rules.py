@@ -182,8 +182,10 @@ N = TypeVar("N", int, float)
 
 
 def _number(raw: object, kind: type[N], wanted: str) -> N:
-    """Convert without the surprises: True is no number, and 1.5 no whole one."""
+    """Convert without the surprises: True is no number, 1.5 no whole one, and 1_0 is a slip."""
     if isinstance(raw, bool) or not isinstance(raw, str | int | kind):
+        raise ValueError(wanted)
+    if isinstance(raw, str) and ("_" in raw or not raw.isascii()):
         raise ValueError(wanted)
     try:
         return kind(raw)

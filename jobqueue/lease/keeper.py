@@ -1,6 +1,7 @@
 """The worker's side of its keeper process: starts it, tells it, hears it, replaces it."""
 
 import asyncio
+import contextlib
 import math
 import os
 import sys
@@ -226,17 +227,18 @@ class Keeper(Service):
             self._tell(Deadline(lease, at))
         return self._process
 
-    async def _reap(self, process: Process) -> int:
+    async def _reap(self, process: Process) -> int | None:
+        """Wait for its end, and return the exit code; None when a handler took that from us."""
         self._process = None
         if process.stdin is not None:
             process.stdin.close()
-        if process.returncode is None:
-            try:
+        for _ in range(2):
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_LISTEN_S):
                     return await process.wait()
-            except TimeoutError:
+            with contextlib.suppress(ProcessLookupError):
                 process.kill()
-        return await process.wait()
+        return None
 
     def _give_up_lapsed(self) -> None:
         """Without a keeper nobody else does; this counts when none can be started for long."""

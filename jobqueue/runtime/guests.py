@@ -1,7 +1,10 @@
 """Runs a program on a loop on which foreign code runs too."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import os
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -28,3 +31,33 @@ def run_among_guests(
                 if task.done():
                     raise
                 told(error)
+
+
+@types.coroutine
+def in_one_process(work: Awaitable[T]) -> Generator[Any, None, T]:
+    """Await ``work``. A copy of the process that it makes by ``fork`` ends where it would wait.
+
+    Or where it would return, with code 0. The copy shares our sockets, and what the loop watches:
+    one more turn of its loop would take from ours what comes to us.
+    """
+    steps = work if isinstance(work, Coroutine) else _awaited(work)
+    here, step = os.getpid(), partial(steps.send, None)
+    while True:
+        try:
+            awaited = step()
+        except StopIteration as end:
+            returned: T = end.value
+            return returned
+        finally:
+            if os.getpid() != here:
+                os._exit(0)
+        try:
+            yield awaited
+        except BaseException as error:  # noqa: BLE001 - a cancellation is for the work
+            step = partial(steps.throw, error)
+        else:
+            step = partial(steps.send, None)
+
+
+async def _awaited(work: Awaitable[T]) -> T:
+    return await work

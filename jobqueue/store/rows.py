@@ -1,6 +1,7 @@
 """Records of the database as domain types; with ``sql/`` the only place that knows columns."""
 
 import json
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -226,14 +227,19 @@ def queue_stats(row: Row, window_s: float) -> QueueStats:
     )
 
 
+def names(listed: Iterable[object]) -> tuple[str, ...]:
+    """Return the names in an array; what a hand put beside them, NULL or arrays, is none."""
+    return tuple(name for name in listed if isinstance(name, str))
+
+
 def worker(row: Row) -> Worker:
     """Read a row of list_workers."""
     facts = WorkerFacts(
         worker_id=row["worker_id"],
         hostname=row["hostname"],
         pid=row["pid"],
-        queues=tuple(row["queues"]),
-        types=tuple(row["types"]),
+        queues=names(row["queues"]),
+        types=names(row["types"]),
         concurrency=row["concurrency"],
         mode=row["mode"],
         version=row["version"],

@@ -53,7 +53,9 @@ async def open_stream(db: Db, worker: int) -> Serving | None:
     if row is None:
         return None
     room = row["concurrency"] + row["prefetch"]
-    return Serving(row["stream"], tuple(row["queues"]), frozenset(row["types"]), room)
+    return Serving(
+        row["stream"], rows.names(row["queues"]), frozenset(rows.names(row["types"])), room
+    )
 
 
 async def is_newest_stream(db: Db, worker: int, stream: int) -> bool:

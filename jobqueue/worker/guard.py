@@ -6,6 +6,7 @@ and ends them, so that a job that is run again does not find its first attempt s
 
 import contextlib
 import os
+import signal
 import subprocess
 import sys
 
@@ -84,5 +85,6 @@ class Guard:
     @staticmethod
     def _shut(process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None
+        process.send_signal(signal.SIGCONT)  # a handler may have stopped it, and it has work to do
         with contextlib.suppress(BrokenPipeError):
             process.stdin.close()

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.outcome import Failed, Outcome, Refused
+from jobqueue.runtime.guests import in_one_process
 from jobqueue.worker.attempt import Attempt
 from jobqueue.worker.children import CHILD, Child, ChildFailed, ChildSetup, Pool
 from jobqueue.worker.declare import Function
@@ -78,7 +79,7 @@ class Runners:
     async def _on_loop(self, handler: Function, attempt: Attempt) -> Outcome:
         attempt.begin()
         try:
-            return outcome_of(await handler.call(attempt.context), self._limits)
+            return outcome_of(await in_one_process(handler.call(attempt.context)), self._limits)
         except asyncio.CancelledError as error:
             if attempt.reason is not None:
                 raise

@@ -96,6 +96,8 @@ CONTAINED = [
     Hostile("async-stops-the-loop", None),
     Hostile("async-closes-the-loop", "RuntimeError"),
     Hostile("async-cancels-itself", None),
+    Hostile("async-forks", None),
+    Hostile("async-forks-and-returns", None),
     Hostile("async-raises", "SystemExit", b"exit"),
     Hostile("async-raises", "KeyboardInterrupt", b"interrupt"),
     Hostile("async-raises", "GeneratorExit", b"generator"),

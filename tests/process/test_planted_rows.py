@@ -39,10 +39,14 @@ QUEUES = (
     "UPDATE jobqueue.queues SET multiplier = 'NaN', base_delay_s = 'Infinity', ttl_s = 'NaN'",
     "UPDATE jobqueue.queues SET created_at = '20000-01-01', max_delay_s = -1",
 )
+WORKERS = (
+    "queues = array['a', NULL], types = array[NULL]::text[]",
+    "queues = array[['a', 'b'], ['c', 'd']], types = array[['a']]",
+    """clock_skew_ms = 9223372036854775807, started_at = '20000-01-01', last_beat_at = 'infinity',
+        queues = '{}', types = '{}', mode = 'unheard-of'""",
+)
 WORKER = """
-    UPDATE jobqueue.workers
-    SET clock_skew_ms = 9223372036854775807, started_at = '20000-01-01', last_beat_at = 'infinity',
-        queues = '{}', types = '{}', mode = 'unheard-of'
+    UPDATE jobqueue.workers SET {}
     WHERE worker_id = (SELECT worker_id FROM jobqueue.worker_names WHERE name = 'planted')
 """
 
@@ -96,9 +100,11 @@ async def test_a_planted_queue_or_worker_hides_no_other(
         fake(facade, worker_id="planted"),
         fake(facade, queues=names, concurrency=len(names)) as worker,
     ):
-        assert await conn.execute(WORKER) == "UPDATE 1"
-        status = await facade.admin.GetSystemStatus(admin_pb.GetSystemStatusRequest())
-        assert {each.worker_id for each in status.workers} == {"planted", "w-1"}
+        for row in WORKERS:
+            assert await conn.execute(WORKER.format(row)) == "UPDATE 1"
+            status = await facade.admin.GetSystemStatus(admin_pb.GetSystemStatusRequest())
+            assert {each.worker_id for each in status.workers} == {"planted", "w-1"}
+            assert {each.worker_id for each in await facade.workers()} == {"planted", "w-1"}
         assert {each.queue for each in status.queues} == {"default", *names}
         queues = (await facade.admin.ListQueues(admin_pb.ListQueuesRequest())).queues
         assert {each.name for each in queues} == {"default", *names}

@@ -181,6 +181,21 @@ async def async_cancels_all(_context: Context) -> None:
         task.cancel()
 
 
+@handler("async-forks")
+async def async_forks(_context: Context) -> bytes:
+    """Return the exit code of a copy, which goes on as the worker does where it is let."""
+    if copy := os.fork():
+        return b"%d" % os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])  # noqa: ASYNC222 - it ends at once
+    await asyncio.sleep(0.1)
+    return b"the copy"
+
+
+@handler("async-forks-and-returns")
+async def async_forks_and_returns(_context: Context) -> None:
+    """Do the same, and wait for nobody."""
+    os.fork()
+
+
 @handler("async-segfaults")
 async def async_segfaults(_context: Context) -> None:
     ctypes.string_at(0)

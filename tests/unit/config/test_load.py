@@ -124,6 +124,8 @@ def test_an_unknown_key_is_named_with_the_one_that_was_meant(file: Path) -> None
         ("grpc.port", "-1"),
         ("grpc.port", "1.5"),
         ("grpc.port", "1e3"),
+        ("grpc.port", "1_000"),
+        ("grpc.port", "\u0663\u0663"),  # digits, of another script
         ("db.port", "0"),
         ("db.pgbouncer", "maybe"),
         ("db.sslmode", "sometimes"),

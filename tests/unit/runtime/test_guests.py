@@ -1,13 +1,15 @@
 """What guests of a loop may do to it, and what it does to the program: nothing."""
 
 import asyncio
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator
+from typing import Any
 
 import pytest
 import uvloop
 
-from jobqueue.runtime.guests import run_among_guests
+from jobqueue.runtime.guests import in_one_process, run_among_guests
 
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
 
@@ -45,3 +47,48 @@ def test_what_the_program_itself_raises_ends_it(error: type[BaseException]) -> N
 
     with pytest.raises(error):
         run_among_guests(main(), asyncio.new_event_loop, lambda _: pytest.fail("told"))
+
+
+async def waits_and_is_cancelled() -> str:
+    try:
+        await asyncio.sleep(60)
+    except asyncio.CancelledError:
+        return "cancelled"
+    raise AssertionError
+
+
+class Later:
+    """Something to await that is no coroutine."""
+
+    def __await__(self) -> Generator[Any, None, str]:
+        yield from asyncio.sleep(0).__await__()
+        return "later"
+
+
+async def test_work_in_one_process_returns_raises_and_is_cancelled_as_without() -> None:
+    assert await in_one_process(asyncio.sleep(0.01, "slept")) == "slept"
+    assert await in_one_process(Later()) == "later"
+    task = asyncio.ensure_future(in_one_process(waits_and_is_cancelled()))
+    await asyncio.sleep(0)
+    task.cancel()
+    assert await task == "cancelled"
+    with pytest.raises(ZeroDivisionError):
+        await in_one_process(fails())
+
+
+async def fails() -> None:
+    await asyncio.sleep(0)
+    raise ZeroDivisionError
+
+
+async def test_a_copy_ends_where_it_would_wait_return_or_raise() -> None:
+    async def forks(then: Callable[[], Awaitable[object]]) -> int:
+        if copy := os.fork():
+            return os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1])  # noqa: ASYNC222 - it ends at once
+        await then()
+        return 1
+
+    async def returns() -> None: ...
+
+    for then in (returns, waits_and_is_cancelled, fails):
+        assert await in_one_process(forks(then)) == 0

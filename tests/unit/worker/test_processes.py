@@ -11,6 +11,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 import pytest_asyncio
 
@@ -37,6 +38,16 @@ def guard() -> Iterator[Guard]:
 
 def spawn(guard: Guard, code: str, *args: str) -> ProcessGroup:
     return ProcessGroup.spawn([sys.executable, "-c", code, *args], guard, streams=NONE)
+
+
+def test_a_guard_that_a_handler_stopped_ends_with_its_worker(guard: Guard) -> None:
+    guard.stand_by()
+    process = guard._process
+    assert process is not None
+    process.send_signal(signal.SIGSTOP)
+    eventually_sync(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+    guard.close()
+    assert process.returncode == 0
 
 
 async def test_an_exit_code_is_seen_by_all_who_wait(guard: Guard) -> None:
