@@ -7,8 +7,13 @@ from types import TracebackType
 from typing import Self
 
 from jobqueue.runtime.ending import end
+from jobqueue.runtime.log import get_logger
+from jobqueue.runtime.service import Service
 
 _WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)
+_RETAKE_S = 1.0
+
+_log = get_logger(__name__)
 
 
 class ShutdownSignals:
@@ -22,14 +27,26 @@ class ShutdownSignals:
         self.shutdown = asyncio.Event()
         self.hurry = asyncio.Event()
         self.drain = asyncio.Event()
+        self._ours: dict[int, object] = {}
 
     def __enter__(self) -> Self:
         """Start to listen."""
+        self._listen()
+        return self
+
+    def retake(self) -> bool:
+        """Listen again where others took a signal; tell whether somebody had."""
+        taken = [number for number, ours in self._ours.items() if signal.getsignal(number) != ours]
+        if taken:
+            self._listen()
+        return bool(taken)
+
+    def _listen(self) -> None:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._asked_to_end)
         loop.add_signal_handler(signal.SIGINT, self._asked_to_end)
         loop.add_signal_handler(signal.SIGUSR1, self.drain.set)
-        return self
+        self._ours = {number: signal.getsignal(number) for number in _WATCHED}
 
     def __exit__(
         self,
@@ -44,6 +61,19 @@ class ShutdownSignals:
 
     def _asked_to_end(self) -> None:
         (self.hurry if self.shutdown.is_set() else self.shutdown).set()
+
+
+class SignalWatch(Service):
+    """Takes signals back from code that runs among ours and took them: each means to end us."""
+
+    def __init__(self, signals: ShutdownSignals) -> None:
+        super().__init__("signals", interval_s=_RETAKE_S)
+        self._signals = signals
+
+    async def turn(self) -> None:
+        """Look once."""
+        if self._signals.retake():
+            _log.warning("a handler took a signal that ends the worker; it is taken back")
 
 
 async def finishes_before(

@@ -20,7 +20,7 @@ from jobqueue.lease.settings import LeaseSettings
 from jobqueue.remote.leases import RemoteLeases
 from jobqueue.runtime.collector import calm_collector
 from jobqueue.runtime.log import get_logger, name_process
-from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
+from jobqueue.runtime.shutdown import ShutdownSignals, SignalWatch, finishes_before
 from jobqueue.runtime.structlogs import adopt_structlog
 from jobqueue.runtime.version import version
 from jobqueue.telemetry.metrics import WorkerMetrics
@@ -143,6 +143,9 @@ async def work(settings: Settings, choice: WorkerChoice, registry: Registry) -> 
             running.push_async_callback(probes.stop)
             await door.start()
             running.push_async_callback(door.stop)
+            watch = SignalWatch(asked)
+            await watch.start()
+            running.push_async_callback(watch.stop, 0.0)
             return await _work(settings, named, registry, metrics, asked)
 
 

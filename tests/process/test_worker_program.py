@@ -21,6 +21,8 @@ from tests.support.store import cut, waits
 from tests.support.waiting import eventually
 from tests.unit.worker.test_handlers import appears, dead, pid_in
 
+TAKEN_BACK = "a handler took a signal that ends the worker; it is taken back"
+
 Start = Callable[..., WorkerProgram]
 
 FAST = {
@@ -214,6 +216,20 @@ async def test_a_second_signal_releases_fast_and_exits_non_zero(
     worker.send(signal.SIGINT)
     assert await asyncio.to_thread(worker.ended, 8) == 1
     await becomes(server, job_id, "PENDING", within_s=2)
+
+
+async def test_a_worker_whose_handler_took_its_signals_ends_by_them_all_the_same(
+    server: Facade, start: Start
+) -> None:
+    worker = await ready(start())
+    await becomes(server, await server.submit(type="async-takes-signals"), "DONE")
+
+    async def taken_back() -> bool:
+        return worker.says(TAKEN_BACK)
+
+    await eventually(taken_back, what="the worker takes them back")
+    worker.send(signal.SIGTERM)
+    assert await exits(worker) == 0
 
 
 async def test_a_signal_during_start_up_ends_it_quietly(start: Start, database: str) -> None:

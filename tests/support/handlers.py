@@ -193,6 +193,12 @@ def sleeps(context: Context) -> None:
         path.with_suffix(".end").write_text(str(context.cancelled()), encoding="ascii")
 
 
+@handler("async-takes-signals")
+async def async_takes_signals(_context: Context) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
+
+
 @handler("ignores-term")
 def ignores_term(context: Context) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
