@@ -69,15 +69,10 @@ def _starts(outcome: Outcome) -> Iterator[str]:
 
 def _recovery(outcome: Outcome) -> Iterator[str]:
     events = sorted(outcome.history.events, key=lambda event: event.at)
-    crashes = [
-        event.at - at
-        for at, worker in outcome.journal.killed
-        for event in events
-        if event.reason == "LEASE_EXPIRED"
-        and event.to_status == "FAILED"
-        and event.at > at
-        and event.worker == worker
-    ]
+    expired = [e for e in events if e.reason == "LEASE_EXPIRED" and e.to_status == "FAILED"]
+    # Each start has a name of its own.
+    killed: dict[str | None, float] = {worker: at for at, worker in outcome.journal.killed}
+    crashes = [e.at - killed[e.worker] for e in expired if killed.get(e.worker, e.at) < e.at]
     claims = [event.at for event in events if event.to_status == "ASSIGNED"]
     following = [(at, bisect_right(claims, at)) for at in outcome.journal.back]
     yield f"crash to FAILED: {_spread(crashes)}"
