@@ -94,31 +94,43 @@ def read_notes(folder: Path) -> tuple[list[Run], list[str]]:
         Run(job, attempt, nonce, at, max(at, seen.get(nonce, 0.0)), nonce in returned)
         for nonce, (job, attempt, _, at) in begun.items()
     ]
-    alive = [n for n, (*_, pid, _) in begun.items() if n not in returned and _writes(pid, n, seen)]
+    alive = [
+        nonce
+        for nonce, (*_, pid, at) in begun.items()
+        if nonce not in returned and nonce in seen and _lives(pid, at)
+    ]
     return runs, alive
 
 
-def _writes(pid: int, nonce: str, seen: dict[str, float]) -> bool:
-    """Tell whether the process of an attempt that did not return still runs and wrote of it last.
+def _lives(pid: int, at: float) -> bool:
+    """Tell whether the process of an attempt, begun then, still runs. Ids are used again.
 
     A worker's own process runs many attempts: there, being alive says nothing.
     """
-    if not psutil.pid_exists(pid):
+    try:
+        process = psutil.Process(pid)
+        return process.create_time() <= at and "jq-worker" not in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
         return False
-    words = " ".join(psutil.Process(pid).cmdline())
-    return "jq-worker" not in words and nonce in seen
 
 
 async def read_kafka(listener: Listener, db: Connection, *, within_s: float) -> list[Published]:
-    """Wait until the topic has as many events as the record; return what came, in its order."""
+    """Wait until the topic has as many events as the record; return what came, in its order.
+
+    After ``within_s`` seconds in which nothing came the checker says which are missing.
+    """
     recorded: int = await db.fetchval("SELECT count(*) FROM jobqueue.job_events")
+    came, ids = 0, set[int]()
 
-    async def arrived() -> bool:
+    async def more() -> bool:
         heard = await asyncio.to_thread(listener.listen)
-        return recorded <= len({each.event.event_id for each in heard})
+        ids.update(each.event.event_id for each in heard[came:])
+        return len(heard) > came
 
-    with contextlib.suppress(AssertionError):  # the checker says which are missing
-        await eventually(arrived, within_s=within_s, what=f"{recorded} events in Kafka")
+    with contextlib.suppress(AssertionError):
+        while len(ids) < recorded:
+            await eventually(more, within_s=within_s, what=f"{recorded} events in Kafka")
+            came = len(listener.heard)
     return [
         Published(
             each.event.event_id,

@@ -278,8 +278,8 @@ def _charged_and_retried(pair: tuple[Event, Event | None]) -> bool:
     """Tell whether an end cost a retry: the last one, which had none left, did not."""
     event, after = pair
     dead = after is not None and after.to_status == "DEAD_LETTERED"
-    cancelled = dead and after is not None and after.reason == "CANCELLED"
-    return event.to_status == "FAILED" and _charged(event) and (not dead or cancelled)
+    waited = dead and after is not None and after.reason in {"CANCELLED", "TTL_EXPIRED"}
+    return event.to_status == "FAILED" and _charged(event) and (not dead or waited)
 
 
 def _with_next(events: Sequence[Event]) -> Iterator[tuple[Event, Event | None]]:
