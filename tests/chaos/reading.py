@@ -19,6 +19,9 @@ _EVENTS = """
            extract(epoch FROM at)::float8 AS at, reason, attempt, token, worker_id
     FROM jobqueue.job_event_log ORDER BY job, seq
 """
+_ROUNDED_S = 1.0
+"""The system tells when a process began from the second of its own start."""
+
 _ROWS = """
     SELECT s.job_id::text AS job, s.queue, s.status, s.seq, s.attempt, s.retry_count,
            s.max_retries, extract(epoch FROM s.created_at)::float8 AS created_at,
@@ -109,7 +112,8 @@ def _lives(pid: int, at: float) -> bool:
     """
     try:
         process = psutil.Process(pid)
-        return process.create_time() <= at and "jq-worker" not in " ".join(process.cmdline())
+        begun_before = process.create_time() <= at + _ROUNDED_S
+        return begun_before and "jq-worker" not in " ".join(process.cmdline())
     except psutil.NoSuchProcess:
         return False
 

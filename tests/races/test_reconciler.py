@@ -1,17 +1,16 @@
 """Looking for leases that nobody knows reads a whole table, so it needs a reason (R-4.2)."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
 
 from jobqueue.lease.backing import DatabaseBacking
 from jobqueue.lease.book import Book
-from jobqueue.lease.duties import Presence, Reconciler, Tell
 from jobqueue.lease.messages import Message, Unknown
 from jobqueue.store.pool import Connection
-from tests.support.leases import QUICK
-from tests.support.store import WORKER, add_queue, claim, status, submit
+from tests.support.leases import QUICK, presence_on, reconciler
+from tests.support.store import add_queue, claim, status, submit
 from tests.support.workers import facts
 
 
@@ -20,23 +19,6 @@ async def backing(database: str) -> AsyncIterator[DatabaseBacking]:
     opened = DatabaseBacking(database, QUICK, facts(), lambda: None)
     yield opened
     await opened.close()
-
-
-def reconciler(
-    backing: DatabaseBacking,
-    presence: Presence,
-    tell: Tell,
-    book: Book | None = None,
-    *,
-    is_still: Callable[[], bool] = lambda: False,
-    renew_soon: Callable[[], None] = lambda: None,
-) -> Reconciler:
-    book = Book(QUICK) if book is None else book
-    return Reconciler(backing.hot, book, presence, tell, is_still=is_still, renew_soon=renew_soon)
-
-
-def presence_on(backing: DatabaseBacking, tell: Tell) -> Presence:
-    return Presence(backing, facts(), tell, interval_s=60.0, worker=WORKER, draining=False)
 
 
 @pytest.mark.parametrize("strangers", [0, 2])

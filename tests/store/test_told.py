@@ -16,9 +16,7 @@ from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.lease import desk as desk_room
 from jobqueue.lease import direct
 from jobqueue.lease.backing import DatabaseBacking
-from jobqueue.lease.book import Book
 from jobqueue.lease.desk import Desk
-from jobqueue.lease.duties import Presence, Reconciler
 from jobqueue.lease.hot import HotConnection
 from jobqueue.lease.signals import RETRIES_CHARGED
 from jobqueue.lease.takeover import Takeover, expired, unstarted
@@ -31,7 +29,7 @@ from jobqueue.submission import submitter as submitter_room
 from jobqueue.submission.jobs import Jobs
 from jobqueue.submission.queues import Queues
 from jobqueue.submission.submitter import Submitter
-from tests.support.leases import QUICK, open_leases
+from tests.support.leases import QUICK, open_leases, presence_on, reconciler
 from tests.support.settling import settled
 from tests.support.store import WORKER, add_queue, claim, end_ttl, expire_leases, make_due, spec
 from tests.support.workers import facts
@@ -228,19 +226,9 @@ async def test_a_claim_that_was_cut_off_is_told_when_it_is_handed_back(
     lost = [job.lease for job in (*await claim(db), *await claim(db, running=False))]
     await db.execute("UPDATE jobqueue.leases SET claimed_at = claimed_at - interval '1 min'")
     backing = DatabaseBacking(database, QUICK, facts(), lambda: None)
-    presence = Presence(
-        backing, facts(), lambda message: None, interval_s=60.0, worker=WORKER, draining=False
-    )
-    reconciler = Reconciler(
-        backing.hot,
-        Book(QUICK),
-        presence,
-        lambda message: None,
-        is_still=lambda: False,
-        renew_soon=lambda: None,
-    )
+    looking = reconciler(backing, presence_on(backing, lambda message: None), lambda message: None)
     try:
-        await reconciler.turn()
-        await reconciler.hand_back(lost)
+        await looking.turn()
+        await looking.hand_back(lost)
     finally:
         await backing.close()

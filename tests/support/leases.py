@@ -1,14 +1,18 @@
 """Workers of lease tests: the real thing on a real database, with short times."""
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from jobqueue.domain.lease import LeasedJob
+from jobqueue.lease.backing import DatabaseBacking
+from jobqueue.lease.book import Book
 from jobqueue.lease.direct import DirectLeases
+from jobqueue.lease.duties import Presence, Reconciler, Tell
 from jobqueue.lease.interface import News
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.store.pool import Connection
+from tests.support.store import WORKER
 from tests.support.waiting import eventually
 from tests.support.workers import facts
 
@@ -64,3 +68,22 @@ class Heard:
             return news in self.news
 
         await eventually(came, within_s=within_s, what=str(news))
+
+
+def reconciler(
+    backing: DatabaseBacking,
+    presence: Presence,
+    tell: Tell,
+    book: Book | None = None,
+    *,
+    is_still: Callable[[], bool] = lambda: False,
+    renew_soon: Callable[[], None] = lambda: None,
+) -> Reconciler:
+    """Return one that is not started, of a worker that goes on."""
+    book = Book(QUICK) if book is None else book
+    return Reconciler(backing.hot, book, presence, tell, is_still=is_still, renew_soon=renew_soon)
+
+
+def presence_on(backing: DatabaseBacking, tell: Tell) -> Presence:
+    """Return that of the worker ``WORKER``, not started."""
+    return Presence(backing, facts(), tell, interval_s=60.0, worker=WORKER, draining=False)
