@@ -119,6 +119,8 @@ def _rich_status(error: grpc.RpcError) -> status_pb2.Status:
     return status_pb2.Status()
 
 
+# All that a client hears when a server that wants TLS, or another certificate, hangs up.
+_HUNG_UP = "it hung up at once; it may want TLS, or a client certificate that it trusts"
 _HANDSHAKES = {
     "certificate has expired": "the server's certificate has expired",
     "CERTIFICATE_VERIFY_FAILED": "no CA that is trusted here has signed the server's certificate",
@@ -126,8 +128,10 @@ _HANDSHAKES = {
     "WRONG_VERSION_NUMBER": "the server does not speak TLS",
     "create security handshaker": "the client's certificate and key do not go together, or its CA"
     " file holds no certificate",
-    # All that a client hears when a server that wants TLS, or another certificate, hangs up.
-    "Socket closed": "it hung up at once; it may want TLS, or a client certificate that it trusts",
+    "Socket closed": _HUNG_UP,
+    # The same, when the client was still speaking; through a proxy it is the rule.
+    "Connection reset by peer": _HUNG_UP,
+    "Broken pipe": _HUNG_UP,
 }
 """What the library says when no connection came about → what that means."""
 
