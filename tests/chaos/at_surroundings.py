@@ -3,11 +3,10 @@
 import asyncio
 from collections.abc import Mapping
 
-import psutil
-
 from tests.chaos.network import Link, Weather
 from tests.chaos.scene import KAFKA, LINK, REDIS, Action, Scene
 from tests.chaos.system import LEASE_S
+from tests.support.programs import is_stopped
 from tests.support.waiting import eventually
 
 _CUT_S, _CUT_AT_MOST_S = 2.0, 15.0
@@ -39,7 +38,7 @@ class AtSurroundings:
                 return before != server.pid
             with server.hanging():
                 await asyncio.sleep(1.5)
-                return bool(psutil.Process(before).status() == psutil.STATUS_STOPPED)
+                return is_stopped(before)
 
     async def kafka(self, _: str) -> bool:
         """Cut the way to Kafka for a while, and until somebody was turned away.

@@ -37,6 +37,11 @@ def _environment(dropped: tuple[str, ...], settings: dict[str, object]) -> dict[
     return env | {f"JQ_{key.upper()}": str(value) for key, value in settings.items()}
 
 
+def is_stopped(pid: int) -> bool:
+    """Tell whether a process has met a SIGSTOP: it is stopped some time after it is sent."""
+    return bool(psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+
+
 class Program:
     """A started program; its log is a file in ``folder``, read line by line."""
 
@@ -72,7 +77,7 @@ class Program:
 
     async def stands_still(self) -> bool:
         """Tell whether it is stopped."""
-        return bool(psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED)
+        return is_stopped(self.process.pid)
 
     def ended(self, within_s: float = 30.0) -> int:
         """Wait for its end and return the exit code."""

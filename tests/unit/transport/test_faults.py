@@ -20,8 +20,8 @@ class Unreached(grpc.RpcError):
     def details(self) -> str:
         return self.message
 
-    def trailing_metadata(self) -> None:
-        """Return nothing: nobody answered."""
+    def trailing_metadata(self) -> tuple[()]:
+        return ()
 
 
 # As grpcio 1.85 says it, of a server that wants another certificate: the first at its own

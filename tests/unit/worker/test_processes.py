@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 import pytest_asyncio
 
@@ -23,6 +22,7 @@ from jobqueue.worker.frames import Frame
 from jobqueue.worker.groups import ProcessGroup, exit_words
 from jobqueue.worker.guard import Guard
 from jobqueue.worker.supervisor import supervise
+from tests.support.programs import is_stopped
 from tests.support.waiting import eventually, eventually_sync
 from tests.unit.worker.test_handlers import appears, dead, pid_in
 
@@ -45,7 +45,7 @@ def test_a_guard_that_a_handler_stopped_ends_with_its_worker(guard: Guard) -> No
     process = guard._process
     assert process is not None
     process.send_signal(signal.SIGSTOP)
-    eventually_sync(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+    eventually_sync(lambda: is_stopped(process.pid))
     guard.close()
     assert process.returncode == 0
 
