@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from jobqueue.errors import Fault, SettingsError
+from jobqueue.transport.pem import read_pem
 
 CERT, KEY, CA = "grpc.tls.cert_path", "grpc.tls.key_path", "grpc.tls.ca_path"
 
@@ -79,10 +80,12 @@ def _stamp(path: Path | None) -> tuple[int, int, int] | None:
 
 def _checked(faults: list[Fault], setting: str, path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_pem(path)
     except OSError as error:
         faults.append(Fault(setting, f"cannot read {path}: {error.strerror}"))
-        return None
+    except ValueError as error:
+        faults.append(Fault(setting, f"{path} {error}"))
+    return None
 
 
 def _parsed(

@@ -13,8 +13,9 @@ from urllib.parse import urlsplit
 
 import grpc
 
-from jobqueue.domain.limits import MIB, Limits, check, positive_faults
+from jobqueue.domain.limits import Limits, check, positive_faults
 from jobqueue.errors import FieldViolation, InvalidArgument
+from jobqueue.transport.pem import read_pem
 
 DEFAULT_ADDRESS = "localhost:50051"
 DEFAULT_TIMEOUT_S = 10.0
@@ -64,7 +65,6 @@ _RECONNECT: list[tuple[str, int | str]] = [
 _SCHEMES = ("dns:", "ipv4:", "ipv6:", "unix:", "unix-abstract:", "vsock:", "xds:")
 _HOST_PORT = re.compile(r"(\[[^\[\]\s]+\]|[^\[\]:/\s]+):(?P<port>[0-9]{1,5})", re.ASCII)
 _LAST_PORT = 65_535
-_MAX_PEM_BYTES = 4 * MIB
 _MAX_KEY_BYTES = 8_000
 """A server takes 8 KiB of metadata with a call, and refuses more."""
 
@@ -155,14 +155,12 @@ def _read(field: str, path: Path | str | None) -> bytes | None:
     if path is None:
         return None
     try:
-        with Path(path).open("rb") as file:
-            pem = file.read(_MAX_PEM_BYTES + 1)
+        return read_pem(path)
     except OSError as error:
         fault = f"cannot read {path}: {error.strerror}"
-        raise InvalidArgument([FieldViolation(field, fault)]) from error
-    if len(pem) > _MAX_PEM_BYTES:  # a device has no end
-        raise InvalidArgument([FieldViolation(field, f"is larger than {_MAX_PEM_BYTES} bytes")])
-    return pem
+    except ValueError as error:
+        fault = str(error)
+    raise InvalidArgument([FieldViolation(field, fault)])
 
 
 def channel_options(address: str) -> list[tuple[str, int | str]]:

@@ -54,6 +54,11 @@ def test_all_missing_files_are_named_at_once(tmp_path: Path) -> None:
     assert "No such file" in found[0].message
 
 
+def test_a_file_without_an_end_is_named(pair: Pair) -> None:
+    (found,) = faults(pair, Path("/dev/zero"))
+    assert (found.key, found.message) == (CA, "/dev/zero is larger than 4194304 bytes")
+
+
 def test_files_that_hold_something_else_are_named(tmp_path: Path, pair: Pair) -> None:
     empty, swapped = tmp_path / "empty", Pair(pair.key, pair.cert)
     empty.write_bytes(b"")
