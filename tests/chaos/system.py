@@ -25,7 +25,7 @@ import psutil
 from jobqueue.embedded.facts import read_facts
 from jobqueue.embedded.server import EmbeddedPostgres
 from tests.chaos.history import NOTES
-from tests.chaos.network import Link, to_port, to_socket
+from tests.chaos.network import Far, Link, to_port, to_socket
 from tests.support.kafka import Broker, running_broker
 from tests.support.kafka_way import Way
 from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram, WorkerProgram
@@ -96,6 +96,10 @@ class Slot:
         """Of the program that is there now."""
         return self.program.process.pid
 
+    def clear(self) -> None:
+        """Kill the program that is there now."""
+        self.program.kill()
+
 
 class System:
     """Two servers, workers on the database and behind the servers, and all they need."""
@@ -107,43 +111,55 @@ class System:
         self._logs = _made(folder / "logs")
         self._named: Counter[str] = Counter()
         self._arms: dict[str, str] = {}
-        self._closing = contextlib.ExitStack()
         self._stopping = threading.Event()
         os.environ[NOTES] = str(self.notes)
-        self.postgres = EmbeddedPostgres(folder / "pg", settings=_POSTGRES)
-        self._closing.enter_context(self.postgres)
-        self.redis = RedisServer(_made(folder / "redis"))
-        self._closing.callback(self.redis.kill)
-        self.broker: Broker = self._closing.enter_context(running_broker())
-        self.kafka = Way(self.broker)
-        self._closing.callback(self.kafka.close)
-        self.kafka.open()
-        self.broker.create_topic(TOPIC)
-        self.slots = self._fill()
+        with contextlib.ExitStack() as started:
+            self._surround(started)
+            self.slots = self._fill(started)
+            self._closing = started.pop_all()
         self._watch = threading.Thread(target=self._restart_what_ends, daemon=True)
         self._watch.start()
 
-    def _fill(self) -> dict[str, Slot]:
+    def _surround(self, started: contextlib.ExitStack) -> None:
+        """Start what the programs need."""
+        self.postgres = EmbeddedPostgres(self.folder / "pg", settings=_POSTGRES)
+        started.enter_context(self.postgres)
+        self.redis = RedisServer(_made(self.folder / "redis"))
+        started.callback(self.redis.kill)
+        self.broker: Broker = started.enter_context(running_broker())
+        self.kafka = Way(self.broker)
+        started.callback(self.kafka.close)
+        self.kafka.open()
+        self.broker.create_topic(TOPIC)
+
+    def _fill(self, started: contextlib.ExitStack) -> dict[str, Slot]:
         """Start the programs: servers first, they make the schema."""
+
+        def link(far: Far) -> Link:
+            made = Link(far)
+            started.callback(made.close)
+            return made
+
+        def slot(name: str, start: Callable[[], Program]) -> Slot:
+            made = Slot(name, start, start())
+            started.callback(made.clear)
+            return made
+
         facts = read_facts(self.postgres.data_dir)
         assert facts is not None
         socket = to_socket(str(facts.socket_path))
         linked = ("server-0", "worker-0", "worker-1")
-        self.links = {name: self._link(Link(socket)) for name in linked}
+        self.links = {name: link(socket) for name in linked}
         ports = [free_port(), free_port()]
         self.addresses = [f"127.0.0.1:{port}" for port in ports]
         for i, port in enumerate(ports):
-            self.links[f"grpc-{i}"] = self._link(Link(to_port(port)))
-        servers = [_slot(f"server-{i}", partial(self._server, i, p)) for i, p in enumerate(ports)]
-        for slot in servers:
-            slot.program.ready()
-        workers = [_slot(f"worker-{i}", partial(self._worker, i)) for i in range(self.cast.workers)]
-        remotes = [_slot(f"remote-{i}", partial(self._remote, i)) for i in range(self.cast.remotes)]
-        return {slot.name: slot for slot in (*servers, *workers, *remotes)}
-
-    def _link(self, link: Link) -> Link:
-        self._closing.callback(link.close)
-        return link
+            self.links[f"grpc-{i}"] = link(to_port(port))
+        servers = [slot(f"server-{i}", partial(self._server, i, p)) for i, p in enumerate(ports)]
+        for server in servers:
+            server.program.ready()
+        workers = [slot(f"worker-{i}", partial(self._worker, i)) for i in range(self.cast.workers)]
+        remotes = [slot(f"remote-{i}", partial(self._remote, i)) for i in range(self.cast.remotes)]
+        return {each.name: each for each in (*servers, *workers, *remotes)}
 
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[asyncpg.Connection]:
@@ -270,18 +286,20 @@ class System:
         """End everything."""
         self._stopping.set()
         self._watch.join()
-        for slot in self.slots.values():
-            slot.program.kill()
         self._closing.close()
 
 
 @asynccontextmanager
 async def running(folder: Path, cast: Cast = CHAOS) -> AsyncIterator[System]:
     """Lend a system. It ends with the block, and at once when this process is asked to end."""
+    loop, asked = asyncio.get_running_loop(), list[signal.Signals]()
+    for number in _ASKED:
+        loop.add_signal_handler(number, asked.append, number)
     system = await asyncio.to_thread(System, folder, cast)
-    loop = asyncio.get_running_loop()
     for number in _ASKED:
         loop.add_signal_handler(number, _abandon, system, number)
+    for number in asked:
+        _abandon(system, number)
     try:
         yield system
     finally:
@@ -300,10 +318,6 @@ _FLAGS = (
     *("--queues", ",".join(QUEUES), "--concurrency", "8"),
     *("--log-level", "info"),
 )
-
-
-def _slot(name: str, start: Callable[[], Program]) -> Slot:
-    return Slot(name, start, start())
 
 
 def _told(line: Mapping[str, Any]) -> str:
