@@ -11,6 +11,13 @@ with it) or ``cut`` (the connection breaks, so an answer is lost). ``@3`` lets i
 time and then never again, ``%0.01`` one time in a hundred; without either it is the first time.
 
     JQ_SEAMS=complete_leases.after=kill@5,renew_leases.before=stop%0.01
+
+A moment may be told to be none unless the statement found something to do: ``after[rows]`` is one
+when there are rows in the answer, ``after[CANCELLED]`` when there is one that has this word in its
+column ``answer``. ``before[rows]`` can only be known from the answer, too: a statement that is sent
+alone is then sent in a transaction, and the moment is before the commit of that.
+
+    JQ_SEAMS=promote_jobs.before[rows]=kill,cancel_job.after[CANCELLED]=kill@2
 """
 
 import re
@@ -23,18 +30,23 @@ VARIABLE = "JQ_SEAMS"
 Accident = Literal["kill", "stop", "cut"]
 
 _ENTRY = re.compile(
-    r"(?P<statement>[a-z_]+)\.(?P<moment>before|open|after)=(?P<accident>kill|stop|cut)"
+    r"(?P<statement>[a-z_]+)\.(?P<moment>before|open|after)(?:\[(?P<only>rows|[A-Z_]+)\])?"
+    r"=(?P<accident>kill|stop|cut)"
     r"(?:@(?P<nth>[1-9][0-9]{0,8})|%(?P<share>0?\.[0-9]{1,9}|1))?"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Seam:
-    """One accident to come: at the ``nth`` passing, or else at a ``share`` of all."""
+    """One accident to come: at the ``nth`` passing, or else at a ``share`` of all.
+
+    With ``only`` just those passings are any whose answer has that.
+    """
 
     accident: Accident
     nth: int | None = 1
     share: float = 0.0
+    only: str = ""
 
 
 def read_seams(text: str) -> Mapping[str, Seam]:
@@ -45,13 +57,13 @@ def read_seams(text: str) -> Mapping[str, Seam]:
         if match is None:
             raise ValueError(
                 f"{entry!r} is no accident: say statement.before|open|after=kill|stop|cut,"
-                " then perhaps @N or %SHARE"
+                " then perhaps @N or %SHARE; behind the moment perhaps [rows] or [ANSWER]"
             )
     return {f"{m['statement']}.{m['moment']}": _seam(m) for _, m in found if m}
 
 
 def _seam(match: re.Match[str]) -> Seam:
-    accident = cast("Accident", match["accident"])
+    accident, only = cast("Accident", match["accident"]), match["only"] or ""
     if match["share"]:
-        return Seam(accident, None, float(match["share"]))
-    return Seam(accident, int(match["nth"] or 1))
+        return Seam(accident, None, float(match["share"]), only)
+    return Seam(accident, int(match["nth"] or 1), only=only)

@@ -47,10 +47,20 @@ class Accidents:
         self._passed: Counter[str] = Counter()
         self._chance = chance or random.SystemRandom().random
 
-    def at(self, seam: str, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    def judges(self, seam: str) -> bool:
+        """Tell whether it depends on the answer what happens here."""
+        due = self._seams.get(seam)
+        return due is not None and bool(due.only)
+
+    def at(
+        self,
+        seam: str,
+        connection: "asyncpg.Connection[asyncpg.Record]",
+        answer: object = None,
+    ) -> None:
         """Pass a seam. Raises ConnectionDoesNotExistError when the connection was cut here."""
         due = self._seams.get(seam)
-        if due is None or not self._is_time(seam, due):
+        if due is None or not _has(answer, due.only) or not self._is_time(seam, due):
             return
         # The log is written to its file before this returns: it is the proof.
         _log.warning("a seam gives", seam=seam, accident=due.accident, pid=os.getpid())
@@ -66,6 +76,15 @@ class Accidents:
         return self._passed[seam] == due.nth
 
 
+def _has(answer: object, only: str) -> bool:
+    """Tell whether an answer has what a seam asks for: nothing, rows, or a word."""
+    if not only:
+        return True
+    rows = answer if isinstance(answer, list) else [answer]
+    found = [row for row in rows if isinstance(row, asyncpg.Record)]
+    return any(only in {"rows", row.get("answer")} for row in found)
+
+
 class SeamedConnection(asyncpg.Connection):
     """Passes a seam before each statement, after it, and after the commit that makes it last."""
 
@@ -73,7 +92,7 @@ class SeamedConnection(asyncpg.Connection):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._undecided: list[str] = []
+        self._undecided: list[tuple[str, object]] = []
 
     async def fetch(self, query: str, *args: Any, **kwargs: Any) -> Any:
         """Do as the driver."""
@@ -93,14 +112,33 @@ class SeamedConnection(asyncpg.Connection):
 
     async def _pass(self, query: str, send: Callable[[], Awaitable[T]]) -> T:
         name = name_of(query)
+        if self.accidents.judges(f"{name}.before") and not self.is_in_transaction():
+            return await self._pass_alone(name, send)
         self.accidents.at(f"{name}.before", self)
+        return await self._send(name, send)
+
+    async def _pass_alone(self, name: str, send: Callable[[], Awaitable[T]]) -> T:
+        """Send it in a transaction: what it would have done is known before any of it lasts."""
+        own = self.transaction()
+        await own.start()
+        try:
+            answer = await self._send(name, send)
+        except BaseException:
+            if not self.is_closed():
+                await own.rollback()
+            raise
+        self.accidents.at(f"{name}.before", self, answer)
+        await own.commit()
+        return answer
+
+    async def _send(self, name: str, send: Callable[[], Awaitable[T]]) -> T:
         answer = await send()
         if self.is_in_transaction():
-            self._undecided.append(name)
-            self.accidents.at(f"{name}.open", self)
+            self._undecided.append((name, answer))
+            self.accidents.at(f"{name}.open", self, answer)
             return answer
-        lasting = [*self._undecided, name] if name != "rollback" else []
+        lasting = [*self._undecided, (name, answer)] if name != "rollback" else []
         self._undecided.clear()
-        for each in lasting:
-            self.accidents.at(f"{each}.after", self)
+        for each, had in lasting:
+            self.accidents.at(f"{each}.after", self, had)
         return answer

@@ -91,7 +91,7 @@ async def test_a_rolled_back_statement_passes_no_seam_behind_it(database: str) -
     seen: list[str] = []
 
     class Noting(seams.Accidents):
-        def at(self, seam: str, connection: object) -> None:
+        def at(self, seam: str, connection: object, answer: object = None) -> None:
             seen.append(seam)
 
     kind = type("Noted", (seams.SeamedConnection,), {"accidents": Noting({})})
@@ -104,6 +104,49 @@ async def test_a_rolled_back_statement_passes_no_seam_behind_it(database: str) -
     await connection.close()
     ours = [seam for seam in seen if seam.startswith("pause_queue")]
     assert ours == [f"pause_queue.{at}" for at in ("before", "after", "before", "open")]
+
+
+@pytest.mark.parametrize(
+    ("armed", "done"),
+    [
+        ("pause_queue.before[rows]=cut", False),
+        ("pause_queue.after[rows]=cut", True),
+    ],
+    indirect=["armed"],
+)
+async def test_a_statement_that_finds_nothing_is_no_passing_where_rows_are_asked_for(
+    database: str, armed: None, *, done: bool
+) -> None:
+    connection = await connect(database)
+    assert await connection.fetch(PAUSE, "nobody's", True) == []
+    with pytest.raises(asyncpg.ConnectionDoesNotExistError, match="at a seam"):
+        await connection.fetch(PAUSE, "q", True)
+    assert await paused(database) is done
+
+
+@pytest.mark.parametrize("armed", ["pause_queue.before[rows]=cut@2"], indirect=True)
+async def test_what_is_not_due_is_committed_and_a_statement_that_fails_is_rolled_back(
+    database: str, armed: None
+) -> None:
+    connection = await connect(database)
+    with pytest.raises(asyncpg.DataError):
+        await connection.fetch(PAUSE, 5, True)
+    with pytest.raises(asyncpg.NotNullViolationError):
+        await connection.fetch(PAUSE, "q", None)
+    assert not connection.is_in_transaction()
+    await connection.fetch(PAUSE, "q", True)
+    assert await paused(database)
+    await connection.close()
+
+
+async def test_where_a_word_is_asked_for_another_answer_is_no_passing(database: str) -> None:
+    connection = await asyncpg.connect(database)
+    accidents = seams.Accidents(read_seams("x.after[YES]=cut"))
+    for answer in ("NO", None):
+        row = await connection.fetchrow("SELECT $1::text AS answer", answer)
+        accidents.at("x.after", connection, row)
+    with pytest.raises(asyncpg.ConnectionDoesNotExistError, match="at a seam"):
+        accidents.at("x.after", connection, await connection.fetchrow("SELECT 'YES' AS answer"))
 
 
 def test_chance_is_as_often_as_it_was_asked_for() -> None:

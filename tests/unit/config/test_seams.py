@@ -15,6 +15,8 @@ from jobqueue.errors import SettingsError
         ("settle_leases.open=cut%0.01", "settle_leases.open", Seam("cut", None, 0.01)),
         ("settle_leases.open=cut%.5", "settle_leases.open", Seam("cut", None, 0.5)),
         ("settle_leases.open=cut%1", "settle_leases.open", Seam("cut", None, 1.0)),
+        ("a.after[rows]=kill@2", "a.after", Seam("kill", 2, only="rows")),
+        ("a.before[NOT_FOUND]=cut%.5", "a.before", Seam("cut", None, 0.5, "NOT_FOUND")),
     ],
 )
 def test_a_seam_names_a_statement_a_moment_and_an_accident(
@@ -30,7 +32,10 @@ def test_there_may_be_several_or_none() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["x", "x=kill", "x.during=kill", "x.after=boom", "x.after=kill@0", "x.after=kill%2", "a=b,c"],
+    [
+        *("x", "x=kill", "x.during=kill", "x.after=boom", "x.after=kill@0", "x.after=kill%2"),
+        *("a=b,c", "x.after[]=kill", "x.after[none]=kill", "x[rows].after=kill"),
+    ],
 )
 def test_anything_else_is_a_bad_setting(text: str) -> None:
     with pytest.raises(SettingsError, match=r"JQ_SEAMS: .*is no accident"):
