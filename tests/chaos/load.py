@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from jobqueue.client import AsyncClient, JobSpec
+from jobqueue.client import AsyncClient, JobSpec, Submitted
 from jobqueue.errors import (
     Aborted,
     DeadlineExceeded,
@@ -34,6 +34,8 @@ _TYPES = {
     "stubborn": 1,
 }
 _PAUSE_S, _TRICKLE_S = 0.05, 2.0
+_KEYED, _REPEATED = 0.1, 0.1
+"""Of all submissions, whether alone or in a batch: new ones that have a key, and repeats of one."""
 
 
 @dataclass
@@ -47,6 +49,9 @@ class Load:
     unanswered: int = 0
     accepted: int = 0
     repeats: int = 0
+    """Submissions whose key was sent before."""
+    doubted: int = 0
+    """Of those, the ones after which nobody knew whether there was a job."""
     operators: int = 0
     live: int = 0
     """Jobs that have not ended, when last looked; submitters wait while there are enough."""
@@ -56,7 +61,9 @@ class Load:
     trickles: bool = False
     """Whether some more are submitted beyond that, and beyond all, for as long as this is set."""
     _made: int = 0
-    _keyed: list[tuple[JobSpec, str]] = field(default_factory=list)
+    _answered: dict[str, JobSpec] = field(default_factory=dict)
+    _unanswered: dict[str, JobSpec] = field(default_factory=dict)
+    """Submissions by key, all those that were sent."""
 
     async def prepare(self) -> None:
         """Make the queues."""
@@ -103,46 +110,52 @@ class Load:
                 await self._turn(client)
 
     async def _turn(self, client: AsyncClient) -> None:
-        if self._keyed and self.rng.random() < 0.2:
-            await self._repeat(client)
-        elif self.rng.random() < 0.5:
-            await self._submit(client, [self._spec()])
-        else:
-            await self._submit(client, [self._spec() for _ in range(_BATCH)])
+        size = 1 if self.rng.random() < 0.5 else _BATCH
+        await self._submit(client, [self._next() for _ in range(size)])
+
+    def _next(self) -> JobSpec:
+        """Return a new submission, or one time in ten one that was sent before."""
+        if self.rng.random() < _REPEATED:
+            # Of those without an answer there are fewer, and they are what keys are for.
+            kinds = [each for each in (self._answered, self._unanswered) if each]
+            if kinds:
+                chosen = self.rng.choice(kinds)
+                self.repeats += 1
+                self.doubted += chosen is self._unanswered
+                return self.rng.choice(list(chosen.values()))
+        return self._spec()
 
     async def _submit(self, client: AsyncClient, specs: Sequence[JobSpec]) -> None:
         self.live += len(specs)
         try:
+            answers: Sequence[Submitted | None]
             if len(specs) == 1:
-                answers: Sequence[object] = [await client.submit(specs[0], timeout_s=_CALL_S)]
+                answers = [await client.submit(specs[0], timeout_s=_CALL_S)]
             else:
                 answers = await client.submit_many(specs, timeout_s=_CALL_S)
         except UNANSWERED:
             self.unanswered += len(specs)
             answers = [None] * len(specs)
         for spec, made in zip(specs, answers, strict=True):
-            job = str(made.job_id) if made is not None else None  # type: ignore[attr-defined]
-            self.accepted += job is not None
-            self.calls.append(Call(spec.payload.decode(), job, spec.idempotency_key))
-            if spec.idempotency_key and job:
-                self._keyed.append((spec, job))
+            self._note(spec, None if made is None else str(made.job_id))
 
-    async def _repeat(self, client: AsyncClient) -> None:
-        """Send an earlier submission again; its job is the answer."""
-        spec, _ = self.rng.choice(self._keyed)
-        try:
-            made = await client.submit(spec, timeout_s=_CALL_S)
-        except UNANSWERED:
-            return
-        self.repeats += 1
-        self.calls.append(Call(spec.payload.decode(), str(made.job_id), spec.idempotency_key))
+    def _note(self, spec: JobSpec, job: str | None) -> None:
+        """Write down what a caller knows; the job of a repeat is no other one."""
+        key = spec.idempotency_key
+        self.calls.append(Call(spec.payload.decode(), job, key))
+        self.accepted += job is not None and key not in self._answered
+        if key and job:
+            self._unanswered.pop(key, None)
+            self._answered[key] = spec
+        elif key and key not in self._answered:
+            self._unanswered[key] = spec
 
     def _spec(self) -> JobSpec:
         self._made += 1
         (kind,) = self.rng.choices(list(_TYPES), list(_TYPES.values()))
         name = f"job-{self._made}"
         spec = JobSpec("work", name.encode(), type=kind, priority=self.rng.randrange(10))
-        if self.rng.random() < 0.1:
+        if self.rng.random() < _KEYED:
             spec = replace(spec, idempotency_key=name)
         chance = self.rng.random()
         if chance < 0.05:

@@ -40,7 +40,8 @@ def _load(outcome: Outcome) -> Iterator[str]:
     yield f"{len(history.rows)} jobs, {len(history.events)} events in {outcome.seconds:.0f} s"
     yield f"at the end {_listed(ends)}"
     yield f"calls: {len(load.calls)}, {load.unanswered} jobs without an answer"
-    yield f"{load.repeats} repeats of a key, {load.operators} cancels and retries"
+    yield f"{load.repeats} repeats of a key, {load.doubted} of them of one without an answer"
+    yield f"{load.operators} cancels and retries"
 
 
 def _faults(journal: Journal) -> Iterator[str]:
