@@ -32,6 +32,10 @@ class _Crossing:
         self.near, self.far = near, far
         self.robbed = False
 
+    def close(self) -> None:
+        self.near.close()
+        self.far.close()
+
     def end(self) -> None:
         _reset(self.near)
         _reset(self.far)
@@ -43,7 +47,7 @@ class Link:
     ``hit`` counts what the weather did to bytes and connections: a fault that nobody met is none.
     """
 
-    def __init__(self, far: Far, *, delay_s: float = 0.05) -> None:
+    def __init__(self, far: Far, *, port: int = 0, delay_s: float = 0.05) -> None:
         self.hit = 0
         self.delay_s = delay_s
         self._far = far
@@ -52,7 +56,7 @@ class Link:
         self._clear = asyncio.Event()
         self._clear.set()
         self._loop = OwnLoop()
-        opening = asyncio.start_server(self._serve, "127.0.0.1", 0)
+        opening = asyncio.start_server(self._serve, "127.0.0.1", port)
         self._server: asyncio.Server = self._loop.do(opening)
         self.port: int = self._server.sockets[0].getsockname()[1]
 
@@ -109,6 +113,7 @@ class Link:
             self._carry(far, writer, crossing, back=True),
         )
         self._crossings.discard(crossing)
+        crossing.close()
 
     def _is_cut(self) -> bool:
         self.hit += self._weather is Weather.CUT
@@ -122,12 +127,20 @@ class Link:
         *,
         back: bool,
     ) -> None:
+        """Carry bytes, and then how they ended: a farewell is one on the other side, too."""
+        told_so = False
         with contextlib.suppress(OSError):
             while data := await source.read(_CHUNK):
                 if await self._arrives(crossing, back=back):
                     target.write(data)
                     await target.drain()
-        crossing.end()
+            told_so = True
+        if await self._arrives(crossing, back=back):
+            if told_so:
+                with contextlib.suppress(OSError):
+                    target.write_eof()
+            else:
+                crossing.end()
 
     async def _arrives(self, crossing: _Crossing, *, back: bool) -> bool:
         if self._weather is Weather.FAIR:

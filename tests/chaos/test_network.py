@@ -7,6 +7,7 @@ import pytest
 import pytest_asyncio
 
 from tests.chaos.network import Link, Weather, to_port
+from tests.support.redis import free_port
 from tests.support.waiting import eventually
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -42,6 +43,19 @@ async def streams(link: Link) -> AsyncIterator[Streams]:
     assert await reader.read(5) == b"hello"
     yield reader, writer
     writer.transport.abort()
+
+
+async def test_a_link_can_be_where_a_peer_says_that_it_is_found(
+    echo: tuple[int, list[bytes]],
+) -> None:
+    port = free_port()
+    link = Link(to_port(echo[0]), port=port)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"hello")
+    assert await reader.readexactly(5) == b"hello"
+    assert (link.port, link.busy) == (port, 1)
+    writer.transport.abort()
+    link.close()
 
 
 async def test_in_fair_weather_nothing_happens(link: Link, streams: Streams) -> None:
@@ -89,6 +103,34 @@ async def test_slow_weather_loses_nothing(link: Link, streams: Streams) -> None:
     streams[1].write(b"slow")
     assert await streams[0].readexactly(4) == b"slow"
     assert link.hit >= 2
+
+
+async def test_who_says_goodbye_is_heard_to_the_end(link: Link, streams: Streams) -> None:
+    streams[1].write(b"last")
+    streams[1].write_eof()
+    assert await streams[0].read(4) == b"last"
+    assert await streams[0].read() == b""
+
+    async def free() -> bool:
+        return link.busy == 0
+
+    await eventually(free, what="the end of the connection")
+    assert link.hit == 0
+
+
+async def test_in_still_weather_nobody_hears_that_a_peer_has_gone(
+    link: Link, streams: Streams
+) -> None:
+    await asyncio.to_thread(link.turn, Weather.STILL)
+    streams[1].transport.abort()
+    await _is_hit(link)
+    assert link.busy == 1
+    await asyncio.to_thread(link.turn, Weather.FAIR)
+
+    async def free() -> bool:
+        return link.busy == 0
+
+    await eventually(free, what="the end of the connection")
 
 
 async def _knock(port: int) -> None:
