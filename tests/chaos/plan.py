@@ -86,6 +86,7 @@ SHARES: Mapping[str, int] = {
     "net:worker/mute": 1,
     "net:worker/still": 1,
     "net:worker/cut": 1,
+    "cut:jq-server-listener": 2,
     "net:server/mute": 1,
     "net:server/still": 1,
     "net:grpc/slow": 1,
