@@ -3,19 +3,23 @@
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import asyncpg
 
 from jobqueue.store.pool import Connection
 from tests.chaos.scene import OTHERS_FAULT, POSTGRES, READY_S, Action, Scene
-from tests.chaos.system import LEASE_S, OURS
+from tests.chaos.system import LEASE_S, OURS, PROGRAMS
 from tests.support.waiting import eventually
 
-_REFUSALS, _FULL_WITHIN_S = 10, 10.0
+_MET_S = 15.0
+"""Within this time programs meet what is in their way; both refusals last a second at least."""
+_LASTS_S = 1.0
+_READ_ONLY, _FULL = asyncpg.ReadOnlySQLTransactionError, asyncpg.TooManyConnectionsError
 _SESSIONS = """
     FROM pg_stat_activity
     WHERE backend_type = 'client backend' AND pid <> pg_backend_pid() AND application_name <> $1
@@ -75,12 +79,13 @@ class AtDatabase:
     async def _cancelled(self, db: Connection, *, waiting: bool) -> bool:
         """Cancel until the server says of a session that was asked that its statement ended so."""
         asked: set[int] = set()
-        begun = len(self._system.postgres_log().encode())
+        begun = self._logged()
 
         async def said() -> bool:
             asked.update(row["pid"] for row in await db.fetch(_CANCEL, OURS, waiting))
             log = self._system.postgres_log(begun)
-            return any(f"[{pid}] {_CANCELLED}" in log for pid in asked)
+            lines = [line for line in log.splitlines() if _CANCELLED in line]
+            return any(f" [{pid} " in line for pid in asked for line in lines)
 
         return await eventually(said, what="a cancelled statement")
 
@@ -137,24 +142,16 @@ class AtDatabase:
             return self._system.postgres.pid != before
 
     async def read_only(self, _: str) -> bool:
-        """Let every new transaction be refused its writes for a while, as after a failover."""
+        """Let every new transaction be refused its writes, as after a failover, until one was."""
         async with self._alone():
+            begun = self._logged()
             await self._alter("SET default_transaction_read_only = on")
             try:
-                refused = await self._refuses_writes()
-                await asyncio.sleep(1.0)
+                await asyncio.sleep(_LASTS_S)
+                return await self._is_met(_READ_ONLY, begun)
             finally:
                 await eventually(self._writable, within_s=READY_S, what="writes")
-            self._is_back()
-            return refused
-
-    async def _refuses_writes(self) -> bool:
-        async with self._system.looking() as db:
-            try:
-                await db.execute("DELETE FROM jobqueue.workers WHERE false")
-            except asyncpg.ReadOnlySQLTransactionError:
-                return True
-        return False
+                self._is_back()
 
     async def _writable(self) -> bool:
         with contextlib.suppress(*OTHERS_FAULT):
@@ -169,20 +166,42 @@ class AtDatabase:
             await db.execute("SELECT pg_reload_conf()")
 
     async def no_connections(self, _: str) -> bool:
-        """Take all connections that there are, and end those of the programs, for a while."""
-        refused = 0
+        """End the connections of the programs and take all there are, until one was refused."""
         async with self._alone(), contextlib.AsyncExitStack() as taken:
+            begun = self._logged()
             first = await taken.enter_async_context(self._system.looking())
             await first.fetchval(_TERMINATE, OURS, "%")
-            until = time.monotonic() + _FULL_WITHIN_S
-            while time.monotonic() < until and refused < _REFUSALS:
-                try:
+
+            async def taken_again() -> None:
+                with contextlib.suppress(_FULL):
                     await taken.enter_async_context(self._system.looking())
-                except asyncpg.TooManyConnectionsError:
-                    refused += 1
-                    await asyncio.sleep(0.05)
-        self._is_back()
-        return refused > 0
+
+            try:
+                met = await self._is_met(_FULL, begun, taken_again)
+                await asyncio.sleep(_LASTS_S)
+                return met
+            finally:
+                self._is_back()
+
+    async def _is_met(
+        self,
+        refusal: type[asyncpg.PostgresError],
+        begun: int,
+        meanwhile: Callable[[], Awaitable[None]] | None = None,
+    ) -> bool:
+        """Wait until a program was refused something."""
+        code = refusal.sqlstate
+
+        async def met() -> bool:
+            if meanwhile is not None:
+                await meanwhile()
+            return meets(code, self._system.postgres_log(begun))
+
+        return await eventually(met, within_s=_MET_S, what=f"a program that meets {code}")
+
+    def _logged(self) -> int:
+        """Return how many bytes PostgreSQL's log has."""
+        return len(self._system.postgres_log().encode())
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
@@ -197,3 +216,8 @@ class AtDatabase:
 
     def _is_back(self) -> None:
         self._scene.journal.back.append(time.time())
+
+
+def meets(sqlstate: str, log: str) -> bool:
+    """Tell whether a program was told this by PostgreSQL: that we were is no proof."""
+    return re.search(rf" \[\d+ {PROGRAMS} \S+ {sqlstate}\] (ERROR|FATAL): ", log) is not None

@@ -36,8 +36,8 @@ _ASKED = (signal.SIGINT, signal.SIGTERM)
 QUEUES = ("work", "narrow")
 NARROW_LIMIT = 3
 TOPIC = "chaos.events"
-OURS = "chaos"
-"""The name of the sessions by which a run looks at the database."""
+OURS, PROGRAMS = "chaos", "postgres"
+"""Who looks at the database for a run, and by sessions of what name; as whom programs log in."""
 
 SETTINGS = {
     "lease_duration_s": LEASE_S,
@@ -72,6 +72,7 @@ CHAOS = Cast()
 _POSTGRES = {
     # Processes are killed here, not machines: what was written stays without fsync.
     "fsync": "off",
+    "log_line_prefix": "%m [%p %u %a %e] ",  # who was told which SQLSTATE
     "max_connections": "80",
 }
 _WATCH_S = 0.05
@@ -129,6 +130,7 @@ class System:
         self.broker: Broker = started.enter_context(running_broker())
         self.kafka = Way(self.broker)
         started.callback(self.kafka.close)
+        asyncio.run(_add_our_role(self.postgres.dsn))
         self.kafka.open()
         self.broker.create_topic(TOPIC)
 
@@ -165,7 +167,10 @@ class System:
     async def looking(self) -> AsyncIterator[asyncpg.Connection]:
         """Lend a connection that no accident to the programs' sessions concerns."""
         connection = await asyncpg.connect(
-            self.postgres.dsn, timeout=10.0, server_settings={"application_name": OURS}
+            self.postgres.dsn,
+            user=OURS,
+            timeout=10.0,
+            server_settings={"application_name": OURS},
         )
         try:
             yield connection
@@ -334,6 +339,12 @@ def _made(folder: Path) -> Path:
 
 def notes_of(folder: Path) -> Iterator[list[str]]:
     """Yield the words of every note."""
+async def _add_our_role(dsn: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    await connection.execute(f"CREATE ROLE {OURS} SUPERUSER LOGIN")
+    await connection.close()
+
+
     for path in folder.glob("*.notes"):
         for line in path.read_text(encoding="utf-8").splitlines():
             yield line.split()
