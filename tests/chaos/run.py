@@ -79,7 +79,7 @@ class Run:
         begun = time.monotonic()
         async with running(self._folder) as system:
             await system.settle_down()
-            load = Load(system.addresses, self._jobs, random.Random(self._rng.random()))
+            load = Load(system.doors, self._jobs, random.Random(self._rng.random()))
             load.trickles = True  # an accident needs work to strike
             await load.prepare()
             async with beside(keep_count(system, load), load.operate()):

@@ -16,7 +16,10 @@ OTHERS_FAULT = (*DRIVER_ERRORS, TimeoutError)
 """What meets whoever looks at a database that others strike."""
 
 POSTGRES, REDIS, KAFKA, LINK = "postgres", "redis", "kafka", "link "
-"""Names of victims that are no programs; a link's goes on with its own."""
+"""Names of victims that are no programs; a link's goes on with its own.
+
+The links to Redis and Kafka are not struck beside what they lead to, and bear its name.
+"""
 
 READY_S = 30.0
 
@@ -33,6 +36,6 @@ class Scene:
 
 def scene_of(system: System, rng: random.Random, journal: Journal) -> Scene:
     """Let every program and every service of a system be struck."""
-    links = [LINK + name for name in system.links]
+    links = [LINK + name for name in system.links if name not in (REDIS, KAFKA)]
     names = [*system.slots, *links, POSTGRES, REDIS, KAFKA]
     return Scene(system, Victims(names, rng), rng, journal)

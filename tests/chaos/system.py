@@ -27,7 +27,6 @@ from jobqueue.embedded.server import EmbeddedPostgres
 from tests.chaos.history import NOTES
 from tests.chaos.network import Far, Link, to_port, to_socket
 from tests.support.kafka import Broker, running_broker
-from tests.support.kafka_way import Way
 from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram, WorkerProgram
 from tests.support.redis import RedisServer, free_port
 
@@ -72,8 +71,8 @@ CHAOS = Cast()
 _POSTGRES = {
     # Processes are killed here, not machines: what was written stays without fsync.
     "fsync": "off",
-    "log_line_prefix": "%m [%p %u %a %e] ",  # who was told which SQLSTATE
     "max_connections": "80",
+    "log_line_prefix": "%m [%p %u %a %e] ",  # who was told which SQLSTATE
 }
 _WATCH_S = 0.05
 
@@ -108,6 +107,12 @@ class System:
     def __init__(self, folder: Path, cast: Cast = CHAOS) -> None:
         self.folder = folder
         self.cast = cast
+        self.links: dict[str, Link] = {}
+        """The network, by what lies before or behind each stretch.
+
+        Each server and each worker on the database has one to PostgreSQL, ``grpc-N`` leads to a
+        server, for callers and remote workers, ``redis`` and ``kafka`` from both servers there.
+        """
         self.notes = _made(folder / "notes")
         self._logs = _made(folder / "logs")
         self._named: Counter[str] = Counter()
@@ -125,38 +130,41 @@ class System:
         """Start what the programs need."""
         self.postgres = EmbeddedPostgres(self.folder / "pg", settings=_POSTGRES)
         started.enter_context(self.postgres)
+        asyncio.run(_add_our_role(self.postgres.dsn))
         self.redis = RedisServer(_made(self.folder / "redis"))
         started.callback(self.redis.kill)
         self.broker: Broker = started.enter_context(running_broker())
-        self.kafka = Way(self.broker)
-        started.callback(self.kafka.close)
-        asyncio.run(_add_our_role(self.postgres.dsn))
-        self.kafka.open()
+        self._ports = [free_port(), free_port()]
+        self._link(started)
         self.broker.create_topic(TOPIC)
+
+    def _link(self, started: contextlib.ExitStack) -> None:
+        """Lay the network between them, and in front of the servers."""
+
+        def link(name: str, far: Far, port: int = 0) -> None:
+            self.links[name] = made = Link(far, port=port)
+            started.callback(made.close)
+
+        facts = read_facts(self.postgres.data_dir)
+        assert facts is not None
+        socket = to_socket(str(facts.socket_path))
+        for i, port in enumerate(self._ports):
+            link(f"server-{i}", socket)
+            link(f"grpc-{i}", to_port(port))
+        for i in range(self.cast.workers):
+            link(f"worker-{i}", socket)
+        link("redis", to_port(self.redis.port))
+        link("kafka", to_port(self.broker.port), self.broker.advertised)
 
     def _fill(self, started: contextlib.ExitStack) -> dict[str, Slot]:
         """Start the programs: servers first, they make the schema."""
-
-        def link(far: Far) -> Link:
-            made = Link(far)
-            started.callback(made.close)
-            return made
 
         def slot(name: str, start: Callable[[], Program]) -> Slot:
             made = Slot(name, start, start())
             started.callback(made.clear)
             return made
 
-        facts = read_facts(self.postgres.data_dir)
-        assert facts is not None
-        socket = to_socket(str(facts.socket_path))
-        linked = ("server-0", "worker-0", "worker-1")
-        self.links = {name: link(socket) for name in linked}
-        ports = [free_port(), free_port()]
-        self.addresses = [f"127.0.0.1:{port}" for port in ports]
-        for i, port in enumerate(ports):
-            self.links[f"grpc-{i}"] = link(to_port(port))
-        servers = [slot(f"server-{i}", partial(self._server, i, p)) for i, p in enumerate(ports)]
+        servers = [slot(f"server-{i}", partial(self._server, i)) for i in range(len(self._ports))]
         for server in servers:
             server.program.ready()
         workers = [slot(f"worker-{i}", partial(self._worker, i)) for i in range(self.cast.workers)]
@@ -177,20 +185,26 @@ class System:
         finally:
             await connection.close()
 
-    def dsn(self, through: str) -> str:
-        """Return the database's DSN, through a link when there is one of that name."""
-        link = self.links.get(through)
-        if link is None:
-            return self.postgres.dsn
-        return f"postgresql://postgres@{link.address}/jobqueue"
+    @property
+    def addresses(self) -> list[str]:
+        """Where the servers are."""
+        return [f"127.0.0.1:{port}" for port in self._ports]
 
-    def _server(self, i: int, port: int) -> Program:
+    @property
+    def doors(self) -> list[str]:
+        """Where callers find them, through a link each."""
+        return [self.links[f"grpc-{i}"].address for i in range(len(self._ports))]
+
+    def _dsn(self, slot: str) -> str:
+        return f"postgresql://{PROGRAMS}@{self.links[slot].address}/jobqueue"
+
+    def _server(self, i: int) -> Program:
         return ServerProgram(
-            self.dsn(f"server-{i}"),
+            self._dsn(f"server-{i}"),
             self._logs,
             "--grpc-port",
-            str(port),
-            redis_addr=self.redis.addr,
+            str(self._ports[i]),
+            redis_addr=self.links["redis"].address,
             kafka_brokers=self.broker.address,
             kafka_topic=TOPIC,
             **self._armed(f"server-{i}"),
@@ -200,13 +214,13 @@ class System:
 
     def _worker(self, i: int) -> Program:
         armed = self._armed(f"worker-{i}")
-        dsn = self.dsn(f"worker-{i}")
+        dsn = self._dsn(f"worker-{i}")
         flags = self._flags(f"worker-{i}")
         return WorkerProgram(dsn, self._logs, *flags, **armed, **self.cast.settings)
 
     def _remote(self, i: int) -> Program:
-        order = [self.links[f"grpc-{(i + n) % 2}"].address for n in range(2)]
-        address = f"ipv4:{','.join(order)}"
+        first = i % len(self.doors)
+        address = f"ipv4:{','.join(self.doors[first:] + self.doors[:first])}"
         flags = (*self._flags(f"remote-{i}"), "--prefetch", "4")
         return RemoteWorkerProgram(address, self._logs, *flags, **self.cast.settings)
 
@@ -325,6 +339,12 @@ _FLAGS = (
 )
 
 
+async def _add_our_role(dsn: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    await connection.execute(f"CREATE ROLE {OURS} SUPERUSER LOGIN")
+    await connection.close()
+
+
 def _told(line: Mapping[str, Any]) -> str:
     """Return what an error is about, without what differs from one time to the next."""
     raised = line.get("exception", {})
@@ -339,12 +359,6 @@ def _made(folder: Path) -> Path:
 
 def notes_of(folder: Path) -> Iterator[list[str]]:
     """Yield the words of every note."""
-async def _add_our_role(dsn: str) -> None:
-    connection = await asyncpg.connect(dsn)
-    await connection.execute(f"CREATE ROLE {OURS} SUPERUSER LOGIN")
-    await connection.close()
-
-
     for path in folder.glob("*.notes"):
         for line in path.read_text(encoding="utf-8").splitlines():
             yield line.split()
