@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tests.chaos.at_database import AtDatabase
 from tests.chaos.at_programs import AtPrograms
+from tests.chaos.at_seams import AtSeams
 from tests.chaos.at_surroundings import AtSurroundings
 from tests.chaos.journal import Journal
 from tests.chaos.scene import OTHERS_FAULT, Action, Scene
@@ -19,8 +20,10 @@ _log = logging.getLogger(__name__)
 
 def actions_on(scene: Scene) -> Mapping[str, Action]:
     """Return all that can be done to a system, by kind of accident."""
+    programs = AtPrograms(scene)
     return {
-        **AtPrograms(scene).actions(),
+        **programs.actions(),
+        **AtSeams(scene, programs).actions(),
         **AtDatabase(scene).actions(),
         **AtSurroundings(scene).actions(),
     }

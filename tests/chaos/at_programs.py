@@ -1,22 +1,21 @@
-"""Accidents of servers, workers and keepers: signals, and ends at a seam."""
+"""Accidents of servers, workers and keepers: signals."""
 
 import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 import psutil
 
-from tests.chaos.plan import AT_SERVERS, FROM_ONE_SERVER, step_of
 from tests.chaos.scene import OTHERS_FAULT, READY_S, REDIS, Action, Scene
 from tests.chaos.system import LEASE_S, Slot
 from tests.support.programs import Program
 from tests.support.waiting import eventually
 
 KEEPERS = ("jobqueue.lease.keeper_process", "jobqueue.remote.keeper_process")
-_SEAM_S = 20.0
+_DRAIN_S = 20.0
 _LEADER_S = 10.0
 _LOCKS = "jobqueue:*:lock:"
 _HELD = """
@@ -43,19 +42,17 @@ class AtPrograms:
             "term": self.term,
             "term_twice": self.term_twice,
             "term_kill": self.term_kill,
-            "seam": self.seam,
-            "seam_cut": self.seam,
         }
 
     async def kill(self, victim: str) -> bool:
         """SIGKILL a program; a worker while it holds leases, if it comes to hold any soon."""
-        async with self._one(victim) as slot:
-            await self._comes_to_work(slot)
+        async with self.one(victim) as slot:
+            await self.comes_to_work(slot)
             return await self._dies(slot, slot.program)
 
     async def kill_keeper(self, victim: str) -> bool:
         """SIGKILL the process that renews: its worker must get itself another."""
-        async with self._one(victim) as slot:
+        async with self.one(victim) as slot:
             keepers = [k for m in KEEPERS for k in self._system.children(slot.name, m)]
             for keeper in keepers[:1]:
                 with contextlib.suppress(psutil.NoSuchProcess):
@@ -77,22 +74,22 @@ class AtPrograms:
     async def pause_leader(self, duty: str) -> bool:
         """SIGSTOP it for longer than the lock lives, until another one has it."""
         async with self._led(duty) as (leader, owner):
-            async with _stopped(leader) as still:
+            async with stopped(leader) as still:
                 await self._another_leads(duty, owner)
             return still
 
     async def pause(self, victim: str) -> bool:
         """SIGSTOP a program with its children for up to 2.5 leases, then let it go on."""
         seconds = self._scene.rng.uniform(0.3, 2.5) * LEASE_S
-        async with self._one(victim) as slot:
-            async with _stopped(slot) as still:
+        async with self.one(victim) as slot:
+            async with stopped(slot) as still:
                 await asyncio.sleep(seconds)
             self._scene.journal.long_pauses += still and seconds > LEASE_S
             return still
 
     async def term(self, victim: str) -> bool:
         """SIGTERM: it hands back what it holds and ends with 0."""
-        async with self._one(victim) as slot:
+        async with self.one(victim) as slot:
             return await self._ends(slot.program, signal.SIGTERM) == 0
 
     async def term_twice(self, victim: str) -> bool:
@@ -100,72 +97,26 @@ class AtPrograms:
 
         When it had stopped before, with 0, or by a signal that it does not catch any more.
         """
-        async with self._one(victim) as slot:
+        async with self.one(victim) as slot:
             program = slot.program
             code = await self._ends(program, signal.SIGTERM, signal.SIGTERM)
             return code in {0, 1} or (code == -signal.SIGTERM and program.says("stopped"))
 
     async def term_kill(self, victim: str) -> bool:
         """SIGTERM, and SIGKILL while it hands back what it holds."""
-        async with self._one(victim) as slot:
-            await self._comes_to_work(slot)
+        async with self.one(victim) as slot:
+            await self.comes_to_work(slot)
             program = slot.program
             program.send(signal.SIGTERM)
-            await self._until(lambda: program.says("stopping"), _SEAM_S, "a drain")
+            await self.until(lambda: program.says("stopping"), _DRAIN_S, "a drain")
             return await self._dies(slot, program) and not program.says("stopped")
 
-    async def seam(self, what: str) -> bool:
-        """Let a program meet with its accident before, in or after one statement.
-
-        What one server does for all is done by the one that is left.
-        """
-        steps, seam = step_of(f"seam:{what}"), what.replace("/", ".", 1)
-        if not FROM_ONE_SERVER.isdisjoint(steps):
-            async with self._scene.victims.all("server") as (chosen, *others):
-                armed = await self._armed(chosen, seam)
-                with self._at_rest(others):
-                    if "settle_leases/open" in steps:
-                        await self.kill("worker")  # there must be leases to take over
-                    return await self._gives(armed)
-        kind = "worker" if AT_SERVERS.isdisjoint(steps) else "server"
-        async with self._scene.victims.one(kind) as chosen:
-            return await self._gives(await self._armed(chosen, seam))
-
-    async def _armed(self, name: str, seam: str) -> Program:
-        """Let the program of a slot be replaced by one with the seam. A server hands over first."""
-        slot = self._system.slots[name]
-        await self._is_ready(slot)
-        self._system.arm(name, seam)
-        slot.program.send(signal.SIGTERM if name.startswith("server") else signal.SIGKILL)
-        await self._until(lambda: slot.armed is not None, READY_S, f"a {name} with a seam")
-        armed = slot.armed
-        assert armed is not None
-        await self._until(lambda: armed.says("ready") or _ended(armed), READY_S, "its start")
-        return armed
-
-    async def _gives(self, armed: Program) -> bool:
-        await self._until(lambda: armed.says("a seam gives") or _ended(armed), _SEAM_S, "a seam")
-        return armed.says("a seam gives")
-
-    @contextmanager
-    def _at_rest(self, names: Sequence[str]) -> Iterator[None]:
-        """Let others stop, and stay away."""
-        slots = [self._system.slots[name] for name in names]
-        try:
-            for slot in slots:
-                slot.resting = True
-                slot.program.send(signal.SIGTERM)
-            yield
-        finally:
-            for slot in slots:
-                slot.resting = False
-
     @asynccontextmanager
-    async def _one(self, kind: str) -> AsyncIterator[Slot]:
+    async def one(self, kind: str) -> AsyncIterator[Slot]:
         """Lend a program that serves."""
         async with self._scene.victims.one(kind) as name:
             slot = self._system.slots[name]
-            await self._is_ready(slot)
+            await self.is_ready(slot)
             yield slot
 
     @asynccontextmanager
@@ -180,7 +131,7 @@ class AtPrograms:
         ):
             slots = [self._system.slots[name] for name in names]
             for slot in slots:
-                await self._is_ready(slot)
+                await self.is_ready(slot)
             leader = await self._leader(slots, duty)
             owner = await self._owner(duty)
             assert owner is not None, f"nobody has the lock of the {duty}"
@@ -219,14 +170,15 @@ class AtPrograms:
             await asyncio.sleep(self._scene.rng.uniform(0, 0.2))
         return await asyncio.to_thread(program.ended, 40.0)
 
-    async def _is_ready(self, slot: Slot) -> None:
+    async def is_ready(self, slot: Slot) -> None:
         """Wait until it serves, as its program or as the one that is started next."""
         what = f"a {slot.name} that serves"
-        await self._until(
-            lambda: slot.program.says("ready") and not _ended(slot.program), READY_S, what
+        await self.until(
+            lambda: slot.program.says("ready") and not ended(slot.program), READY_S, what
         )
 
-    async def _comes_to_work(self, slot: Slot) -> None:
+    async def comes_to_work(self, slot: Slot) -> None:
+        """Wait a little until a worker holds leases."""
         if slot.name.startswith("server"):
             return
 
@@ -239,25 +191,28 @@ class AtPrograms:
         with contextlib.suppress(AssertionError):  # it is struck all the same
             await eventually(holds, within_s=3.0, what="leases")
 
-    async def _until(self, seen: Callable[[], bool], within_s: float, what: str) -> None:
+    async def until(self, seen: Callable[[], bool], within_s: float, what: str) -> None:
+        """Wait for what can be seen at once."""
+
         async def look() -> bool:
             return seen()
 
         await eventually(look, within_s=within_s, what=what)
 
 
-def _ended(program: Program) -> bool:
+def ended(program: Program) -> bool:
+    """Tell whether it has."""
     return program.process.poll() is not None
 
 
 def _leads(slot: Slot, duty: str) -> bool:
     """Tell by the last line about the lock."""
     lines = [line["message"] for line in slot.program.lines() if line.get("lock") == duty]
-    return bool(lines) and lines[-1].startswith("acting:") and not _ended(slot.program)
+    return bool(lines) and lines[-1].startswith("acting:") and not ended(slot.program)
 
 
 @asynccontextmanager
-async def _stopped(slot: Slot) -> AsyncIterator[bool]:
+async def stopped(slot: Slot) -> AsyncIterator[bool]:
     """Stop a program with its children until the block ends; tell whether all stand still."""
     stopped = [each for each in _family(slot.pid) if _stop(each)]
     try:

@@ -18,26 +18,39 @@ FROM_ONE_SERVER = frozenset(
 """What one server does for all, and what it does for remote workers, who may all be with the other
 one. Only the reaper settles within a transaction that goes on."""
 
+REAPING = frozenset({"lock_expired_leases", "settle_leases/open"})
+"""Of these, what happens only to leases that are over."""
+
 AT_SERVERS = FROM_ONE_SERVER | {"submit_jobs", "cancel_job", "retry_job"}
 """What workers on the database do not send."""
 
 _STEPS = (
     "submit_jobs",
-    "claim_jobs",
     "start_leases",
     "renew_leases",
     "complete_leases",
     "settle_leases",
-    "cancel_job",
-    "retry_job",
-    "promote_jobs",
     "read_event_window",
     "move_event_cursor",
 )
+"""What is sent only when there is something to do."""
+
+_LOOKS: Mapping[str, str] = {
+    "claim_jobs": "rows",
+    "promote_jobs": "rows",
+    "cancel_job": "CANCELLED",
+    "retry_job": "RETRIED",
+}
+"""What may find nothing to do, and what its answer has when it did."""
+
+_MOMENTS = ("before", "after")
 SEAMS = (
-    *(f"seam:{step}/{moment}=kill@2" for step in _STEPS for moment in ("before", "after")),
-    "seam:lock_expired_leases/open=kill@1",
-    "seam:settle_leases/open=kill@1",
+    *(f"seam:{step}/{moment}=kill@2" for step in _STEPS for moment in _MOMENTS),
+    *(f"seam:{step}/{at}[{found}]=kill" for step, found in _LOOKS.items() for at in _MOMENTS),
+    "seam:lock_expired_leases/open[rows]=kill",
+    "seam:settle_leases/open[rows]=kill",
+    "seam:lock_expired_leases/after[rows]=kill",
+    "seam_stop:lock_expired_leases/open[rows]=stop",
     "seam_cut:submit_jobs/after=cut@2",
     "seam_cut:claim_jobs/after=cut@2",
     "seam_cut:complete_leases/after=cut@2",
@@ -73,6 +86,7 @@ SHARES: Mapping[str, int] = {
     "term_kill:remote": 1,
     "cut:all": 5,
     "cut:jq-server": 2,
+    "cut:jq-server-listener": 2,
     "cut:jq-worker": 2,
     "cut:jq-settler": 2,
     "cut:jq-keeper": 2,
@@ -100,7 +114,7 @@ SHARES: Mapping[str, int] = {
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "F1 SIGKILL": ("kill", "kill_keeper", "kill_leader"),
-    "F2 accident at a seam": ("seam", "seam_cut"),
+    "F2 accident at a seam": ("seam", "seam_cut", "seam_stop"),
     "F3 SIGSTOP": ("pause", "pause_leader"),
     "F4 SIGTERM": ("term", "term_twice", "term_kill"),
     "F5 sessions terminated": ("cut",),
@@ -124,7 +138,7 @@ LEAST: Mapping[str, int] = {"kills": 50, "pauses": 20, "cuts of the database": 1
 
 def step_of(name: str) -> tuple[str, str]:
     """Return where an accident at a seam happens: the statement, and ``statement/moment``."""
-    place = name.partition(":")[2].partition("=")[0]
+    place = name.partition(":")[2].partition("=")[0].partition("[")[0]
     return place.partition("/")[0], place
 
 

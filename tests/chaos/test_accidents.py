@@ -12,8 +12,21 @@ import pytest
 from jobqueue.config.seams import read_seams
 from jobqueue.store.statements import names
 from tests.chaos.accidents import TRIES, Accidents, actions_on
+from tests.chaos.at_database import meets
 from tests.chaos.journal import Journal
-from tests.chaos.plan import AT_SERVERS, GROUPS, KINDS, LEAST, SEAMS, plan, step_of, strikes_servers
+from tests.chaos.plan import (
+    AT_SERVERS,
+    FROM_ONE_SERVER,
+    GROUPS,
+    KINDS,
+    LEAST,
+    REAPING,
+    SEAMS,
+    WEATHERS,
+    plan,
+    step_of,
+    strikes_servers,
+)
 from tests.chaos.scene import Scene
 from tests.chaos.victims import Victims
 from tests.support.waiting import eventually
@@ -51,6 +64,51 @@ def test_what_only_a_server_sends_strikes_a_server() -> None:
     assert struck == {name.partition("/")[0] for name in AT_SERVERS}
     assert not strikes_servers("seam:settle_leases/before=kill@2")
     assert strikes_servers("pause_leader:reaper")
+
+
+@pytest.mark.parametrize(
+    ("step", "found"),
+    [
+        ("claim_jobs", "rows"),
+        ("promote_jobs", "rows"),
+        ("cancel_job", "CANCELLED"),
+        ("retry_job", "RETRIED"),
+    ],
+)
+def test_a_step_that_may_find_nothing_to_do_is_struck_when_it_did(step: str, found: str) -> None:
+    struck = [name for name in SEAMS if name.startswith(f"seam:{step}/")]
+    assert struck == [f"seam:{step}/{moment}[{found}]=kill" for moment in ("before", "after")]
+
+
+def test_a_reaping_that_took_leases_back_is_struck_before_and_after_its_commit() -> None:
+    """``lock_expired_leases`` opens its transaction, so behind it is behind both statements."""
+    struck = [name for name in SEAMS if not REAPING.isdisjoint(step_of(name))]
+    assert REAPING < FROM_ONE_SERVER
+    assert struck == [
+        "seam:lock_expired_leases/open[rows]=kill",
+        "seam:settle_leases/open[rows]=kill",
+        "seam:lock_expired_leases/after[rows]=kill",
+        "seam_stop:lock_expired_leases/open[rows]=stop",
+    ]
+
+
+def test_every_weather_is_planned_for_every_stretch_of_the_network() -> None:
+    stretches = ("net:worker/", "net:server/", "net:grpc/", "redis:", "kafka:")
+    assert {f"{stretch}{weather}" for stretch in stretches for weather in WEATHERS} <= set(PLANNED)
+
+
+@pytest.mark.parametrize(
+    ("line", "proven"),
+    [
+        ("[7 postgres [unknown] 53300] FATAL:  sorry, too many clients already", True),
+        ("[7 postgres jq-server-listener 53300] FATAL:  sorry, too many clients already", True),
+        ("[7 chaos [unknown] 53300] FATAL:  sorry, too many clients already", False),
+        ("[7 postgres jq-server 25006] ERROR:  cannot execute UPDATE", False),
+        ("[7 postgres jq-server 53300] STATEMENT:  SELECT 1", False),
+    ],
+)
+def test_a_refusal_is_proven_by_a_program_that_met_it(line: str, *, proven: bool) -> None:
+    assert meets("53300", f"2026-11-29 11:01:33.789 UTC {line}\n") is proven
 
 
 def failing(times: int, error: BaseException | None = None) -> tuple[Any, list[str]]:
