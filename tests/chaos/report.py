@@ -21,6 +21,7 @@ def tell(outcome: Outcome) -> str:
             *_load(outcome),
             *_faults(outcome.journal),
             *(f"too few {kind}: {n}" for kind, n in outcome.short.items()),
+            *(f"never happened: {name}" for name in outcome.absent),
             "programs ended: " + _listed(outcome.ends),
             "errors logged: " + _listed(outcome.errors),
             *_starts(outcome),

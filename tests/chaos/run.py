@@ -16,7 +16,7 @@ from tests.chaos.checker import Violation, check
 from tests.chaos.history import History, Rules
 from tests.chaos.journal import Journal
 from tests.chaos.load import Load, count_live
-from tests.chaos.plan import KINDS, LEAST, plan, strikes_servers
+from tests.chaos.plan import GROUPS, KINDS, LEAST, SEAMS, plan, strikes_servers
 from tests.chaos.reading import read_history, read_kafka
 from tests.chaos.scene import scene_of
 from tests.chaos.system import LEASE_S, NARROW_LIMIT, QUEUES, TOPIC, System, running
@@ -54,6 +54,16 @@ class Outcome:
         return {kind: n for kind, n in landed.items() if n < LEAST[kind] * self.rounds}
 
     @property
+    def absent(self) -> list[str]:
+        """What did not happen once in a whole round, by name: classes, seams, a long pause."""
+        if self.rounds < 1:
+            return []
+        classes = [group for group, kinds in GROUPS.items() if not self.journal.count(*kinds)]
+        seams = [seam for seam in SEAMS if not self.journal.landed[seam]]
+        pauses = [] if self.journal.long_pauses else ["a pause longer than a lease"]
+        return [*classes, *seams, *pauses]
+
+    @property
     def uncaught(self) -> int:
         """How many programs ended over an error that nobody expected."""
         return sum(n for text, n in self.errors.items() if "uncaught error" in text)
@@ -61,7 +71,8 @@ class Outcome:
     @property
     def passed(self) -> bool:
         """Whether every invariant holds, and enough was done to the system to say so."""
-        return self.quiet and not self.violations and not self.short and not self.uncaught
+        enough = not self.short and not self.absent
+        return self.quiet and enough and not self.violations and not self.uncaught
 
 
 class Run:

@@ -4,18 +4,20 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from tests.chaos.checker import check
 from tests.chaos.history import History
 from tests.chaos.journal import Journal
 from tests.chaos.load import Load
-from tests.chaos.plan import plan
+from tests.chaos.plan import GROUPS, SEAMS, plan
 from tests.chaos.report import tell
 from tests.chaos.run import Outcome
 from tests.chaos.stories import good
 
 
 def outcome_of(history: History, *, quiet: bool = True) -> Outcome:
-    journal = Journal(landed=Counter(plan(random.Random(1), 1.0)))
+    journal = Journal(landed=Counter(plan(random.Random(1), 1.0)), long_pauses=1)
     load = Load((), 0, random.Random(1))
     return Outcome(1.0, history, check(history), journal, load, quiet)
 
@@ -48,6 +50,41 @@ def test_a_run_that_never_came_to_rest_or_did_too_little_fails() -> None:
     little.journal.landed = Counter({"kill:worker": 49})
     assert not little.passed
     assert "too few kills: 49" in tell(little)
+
+
+@pytest.mark.parametrize("seam", SEAMS)
+def test_a_round_in_which_one_seam_never_gave_fails_and_names_it(seam: str) -> None:
+    outcome = outcome_of(good())
+    del outcome.journal.landed[seam]
+    assert not outcome.passed
+    assert f"never happened: {seam}\n" in tell(outcome)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_round_without_any_accident_of_one_class_fails_and_names_it(group: str) -> None:
+    outcome = outcome_of(good())
+    landed = outcome.journal.landed
+    outcome.journal.landed = Counter(
+        {name: n for name, n in landed.items() if name.partition(":")[0] not in GROUPS[group]}
+    )
+    assert not outcome.passed
+    assert f"never happened: {group}\n" in tell(outcome)
+
+
+def test_a_round_without_a_pause_longer_than_a_lease_fails() -> None:
+    outcome = outcome_of(good())
+    outcome.journal.long_pauses = 0
+    assert not outcome.passed
+    assert "never happened: a pause longer than a lease\n" in tell(outcome)
+
+
+def test_less_than_a_round_may_miss_what_it_has_no_time_for() -> None:
+    outcome = outcome_of(good())
+    outcome.rounds, outcome.journal.long_pauses = 0.5, 0
+    outcome.journal.landed = Counter({"kill:worker": 25, "pause:worker": 10, "cut:all": 5})
+    assert outcome.passed
+    outcome.journal.landed["kill:worker"] = 24
+    assert not outcome.passed
 
 
 def test_a_run_in_which_a_program_ended_over_an_error_that_nobody_expected_fails() -> None:
