@@ -48,7 +48,7 @@ class AtPrograms:
         """SIGKILL a program; a worker while it holds leases, if it comes to hold any soon."""
         async with self.one(victim) as slot:
             await self.comes_to_work(slot)
-            return await self._dies(slot, slot.program)
+            return await self.dies(slot, slot.program)
 
     async def kill_keeper(self, victim: str) -> bool:
         """SIGKILL the process that renews: its worker must get itself another."""
@@ -65,7 +65,7 @@ class AtPrograms:
         """SIGKILL the server that has this lock in Redis: another one must come to have it."""
         async with self._led(duty) as (leader, owner):
             begun = time.monotonic()
-            if not await self._dies(leader, leader.program):
+            if not await self.dies(leader, leader.program):
                 return False
             await self._another_leads(duty, owner)
             self._scene.journal.led_again_s.append(time.monotonic() - begun)
@@ -109,7 +109,7 @@ class AtPrograms:
             program = slot.program
             program.send(signal.SIGTERM)
             await self.until(lambda: program.says("stopping"), _DRAIN_S, "a drain")
-            return await self._dies(slot, program) and not program.says("stopped")
+            return await self.dies(slot, program) and not program.says("stopped")
 
     @asynccontextmanager
     async def one(self, kind: str) -> AsyncIterator[Slot]:
@@ -156,7 +156,8 @@ class AtPrograms:
 
         await eventually(changed, within_s=_LEADER_S, what=f"another {duty}")
 
-    async def _dies(self, slot: Slot, program: Program) -> bool:
+    async def dies(self, slot: Slot, program: Program) -> bool:
+        """SIGKILL it; tell whether that was its end."""
         name = self._system.worker_name(slot.name)
         program.send(signal.SIGKILL)
         killed = await asyncio.to_thread(program.ended) == -signal.SIGKILL
@@ -178,18 +179,17 @@ class AtPrograms:
         )
 
     async def comes_to_work(self, slot: Slot) -> None:
-        """Wait a little until a worker holds leases."""
-        if slot.name.startswith("server"):
-            return
+        """Wait a little until a worker holds leases; it is struck all the same."""
+        if not slot.name.startswith("server"):
+            with contextlib.suppress(AssertionError):
+                await eventually(lambda: self.holds(slot), within_s=3.0, what="leases")
 
-        async def holds() -> bool:
-            with contextlib.suppress(*OTHERS_FAULT):
-                async with self._system.looking() as db:
-                    return bool(await db.fetchval(_HELD, self._system.worker_name(slot.name)))
-            return False
-
-        with contextlib.suppress(AssertionError):  # it is struck all the same
-            await eventually(holds, within_s=3.0, what="leases")
+    async def holds(self, slot: Slot) -> bool:
+        """Tell whether a worker holds leases, as far as the database can be asked."""
+        with contextlib.suppress(*OTHERS_FAULT):
+            async with self._system.looking() as db:
+                return bool(await db.fetchval(_HELD, self._system.worker_name(slot.name)))
+        return False
 
     async def until(self, seen: Callable[[], bool], within_s: float, what: str) -> None:
         """Wait for what can be seen at once."""

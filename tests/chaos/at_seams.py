@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 
 from jobqueue.client import AsyncClient
@@ -14,7 +14,7 @@ from jobqueue.errors import JobQueueError
 from tests.chaos.at_programs import AtPrograms, ended, stopped
 from tests.chaos.plan import AT_SERVERS, FROM_ONE_SERVER, REAPING, step_of
 from tests.chaos.scene import READY_S, Action, Scene
-from tests.chaos.system import LEASE_S
+from tests.chaos.system import LEASE_S, Slot
 from tests.support.programs import Program
 from tests.support.waiting import eventually
 
@@ -57,10 +57,17 @@ class AtSeams:
     async def _seam_of_the_last(self, seam: str, *, reaping: bool) -> bool:
         async with self._scene.victims.all("server") as (chosen, *others):
             armed = await self._armed(chosen, seam)
-            async with self._at_rest(others):
+            with self._at_rest(others):
                 if reaping:
-                    await self._programs.kill("worker")  # there must be leases to take back
+                    await self._leave_leases(others)
                 return await self._gives(armed)
+
+    async def _leave_leases(self, resting: Sequence[str]) -> None:
+        """Kill a worker with leases when there is one server left to take them back."""
+        left = [self._system.slots[name].program for name in resting]
+        await self._programs.until(lambda: all(map(ended, left)), _DRAIN_S, "the others' end")
+        async with self._programs.one("worker") as slot, self._caught(slot):
+            await self._programs.dies(slot, slot.program)
 
     async def seam_stop(self, what: str) -> bool:
         """Let a server stop itself while it takes leases back, and go on after more than a lease.
@@ -76,9 +83,8 @@ class AtSeams:
             armed = await self._armed(chosen, what.replace("/", ".", 1))
             stood = False
             try:
-                async with self._at_rest(others):
-                    await self._programs.comes_to_work(late)
-                    async with stopped(late):
+                with self._at_rest(others):
+                    async with self._caught(late):
                         await self._gives(armed)
                 stood = await _stands(armed, seconds)
             finally:
@@ -126,15 +132,28 @@ class AtSeams:
                     await (client.cancel if step == "cancel_job" else client.retry)(job.job_id)
 
     @asynccontextmanager
-    async def _at_rest(self, names: Sequence[str]) -> AsyncIterator[None]:
+    async def _caught(self, slot: Slot) -> AsyncIterator[None]:
+        """Stop a worker at a moment at which it holds leases."""
+        async with contextlib.AsyncExitStack() as still:
+
+            async def caught() -> bool:
+                await still.enter_async_context(stopped(slot))
+                if await self._programs.holds(slot):
+                    return True
+                await still.aclose()
+                return False
+
+            await eventually(caught, within_s=_SEAM_S, what="a worker with leases")
+            yield
+
+    @contextmanager
+    def _at_rest(self, names: Sequence[str]) -> Iterator[None]:
         """Let others end, and stay away."""
         slots = [self._system.slots[name] for name in names]
         try:
             for slot in slots:
                 slot.resting = True
                 slot.program.send(signal.SIGTERM)
-            left = [slot.program for slot in slots]
-            await self._programs.until(lambda: all(map(ended, left)), _DRAIN_S, "the others' end")
             yield
         finally:
             for slot in slots:

@@ -65,9 +65,9 @@ also stops after the first, and goes on when others may have the same jobs.
 WEATHERS = tuple(weather.value for weather in Weather if weather is not Weather.FAIR)
 
 SHARES: Mapping[str, int] = {
-    "kill:worker": 22,
+    "kill:worker": 24,
     "kill:remote": 12,
-    "kill:server": 10,
+    "kill:server": 6,
     "kill_keeper:worker": 3,
     "kill_keeper:remote": 2,
     "kill_leader:reaper": 1,
