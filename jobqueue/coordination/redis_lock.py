@@ -36,6 +36,9 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then
 end
 return 0
 """
+_DEAD = (ConnectionLost, RuntimeError)
+"""What says that a connection is dead. uvloop's word for one that was reset while it was idle is
+RuntimeError, as of a transport that is closed."""
 _NO_EXPIRY = -1
 _OWNER_BYTES = 16
 
@@ -58,7 +61,7 @@ def open_redis(settings: RedisSettings) -> Client:
         ssl_check_hostname=settings.tls,
         socket_timeout=timeout_s,
         socket_connect_timeout=timeout_s,
-        retry=Retry(NoBackoff(), 1, (ConnectionLost,)),
+        retry=Retry(NoBackoff(), 1, _DEAD),  # type: ignore[arg-type] # it takes any
     )
 
 
@@ -147,6 +150,6 @@ async def _timed(operation: str, ask: Callable[[], Awaitable[T]]) -> T:
 def _translated() -> Iterator[None]:
     try:
         yield
-    except (RedisError, OSError) as error:
+    except (RedisError, OSError, RuntimeError) as error:
         # Its refusals (READONLY, OOM, WRONGPASS) begin with their code and hold no secret.
         raise Unavailable(str(error) or "Redis did not answer in time", reason="REDIS") from error

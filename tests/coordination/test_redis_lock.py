@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 import trustme
+import uvloop
 
 from jobqueue.config.model import RedisSettings
 from jobqueue.coordination.redis_lock import RedisLock, check_redis, open_redis
 from jobqueue.coordination.signals import REDIS_OPERATION, RedisOperation
 from jobqueue.errors import Unavailable
+from tests.chaos.network import Link, Weather, to_port
 from tests.support.redis import RedisServer
 from tests.support.waiting import eventually
 
@@ -81,6 +83,27 @@ async def test_a_cut_connection_is_replaced_at_once(redis_server: RedisServer) -
         await lock.acquire()
         assert redis_server.command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") >= 1
         assert await lock.extend()
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_connection_that_was_reset_while_idle_is_replaced_at_once(
+    redis_server: RedisServer, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    """Programs run on uvloop, which says so in words of its own."""
+    link = Link(to_port(redis_server.port))
+
+    async def extended() -> bool:
+        async with contenders(RedisSettings(addr=link.address), 1) as (lock,):
+            await lock.acquire()
+            await asyncio.to_thread(link.turn, Weather.CUT)
+            await asyncio.to_thread(link.turn, Weather.FAIR)
+            assert link.hit > 0
+            await asyncio.sleep(0)  # the loop hears of the reset
+            return await lock.extend()
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert runner.run(extended())
+    link.close()
 
 
 async def test_a_key_without_an_end_is_nobodys_lock(redis_server: RedisServer) -> None:
