@@ -143,14 +143,14 @@ class Link:
                 crossing.end()
 
     async def _arrives(self, crossing: _Crossing, *, back: bool) -> bool:
-        if self._weather is Weather.FAIR:
+        if self._weather is Weather.FAIR or (self._weather is Weather.MUTE and not back):
             return True
         self.hit += 1
         if self._weather is Weather.SLOW:
             await asyncio.sleep(self.delay_s)
         if self._weather is Weather.STILL:
             await self._clear.wait()
-        if self._weather is Weather.MUTE and back:
+        if self._weather is Weather.MUTE:
             crossing.robbed = True
             return False
         return True
