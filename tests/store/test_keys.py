@@ -13,6 +13,7 @@ from jobqueue.store.pool import Connection
 from tests.store.conftest import Connect
 from tests.support.store import (
     FAILURE,
+    Stored,
     add_queue,
     claim_one,
     settle,
@@ -29,6 +30,21 @@ CLIENTS = 8
 
 async def count(db: Connection, table: str) -> int:
     return int(await db.fetchval(f"SELECT count(*) FROM jobqueue.{table}"))
+
+
+Answers = dict[Connection, "asyncio.Task[list[Stored]]"]
+
+
+async def waits_or_has_it(answers: Answers, db: Connection, connection: Connection) -> bool:
+    return answers[connection].done() or await waits_for_lock(db, connection)
+
+
+async def next_answer(answers: Answers) -> tuple[Connection, Stored]:
+    """Wait for the one who has the key; take it out."""
+    await asyncio.wait(answers.values(), return_when=asyncio.FIRST_COMPLETED)
+    (winner,) = [connection for connection, answer in answers.items() if answer.done()]
+    (stored,) = await answers.pop(winner)
+    return winner, stored
 
 
 async def test_the_same_key_and_content_give_the_same_job(db: Connection) -> None:
@@ -131,6 +147,32 @@ async def test_who_waits_for_a_key_gets_the_winners_job_or_wins(
     assert answer.outcome == outcome
     assert (answer.job_id == first.job_id) is commits
     assert await status(db, answer.job_id) == "PENDING"
+
+
+@pytest.mark.parametrize("gone", range(5))
+async def test_of_five_who_wait_for_a_key_all_are_given_a_job_that_stays(
+    db: Connection, another: Connect, gone: int
+) -> None:
+    await add_queue(db)
+    five = [await another() for _ in range(5)]
+    held = {connection: connection.transaction() for connection in five}
+    answers: Answers = {}
+    for connection, transaction in held.items():
+        await transaction.start()
+        answers[connection] = asyncio.create_task(store(connection, [spec(idempotency_key="k")]))
+        await eventually(lambda c=connection: waits_or_has_it(answers, db, c))  # type: ignore[misc]
+    for _ in range(gone):
+        winner, outcome = await next_answer(answers)
+        assert outcome.outcome == "NEW"
+        await held.pop(winner).rollback()
+    winner, kept = await next_answer(answers)
+    assert kept.outcome == "NEW"
+    await held.pop(winner).commit()
+    for waiting in list(answers):
+        assert await answers[waiting] == [(kept.job_id, "EXISTING")]
+        await held.pop(waiting).rollback()
+    assert await status(db, kept.job_id) == "PENDING"
+    assert await count(db, "jobs") == await count(db, "idempotency_keys") == 1
 
 
 async def test_a_key_that_goes_while_another_one_is_waited_for_makes_no_job_without_its_key(
