@@ -11,7 +11,7 @@ from itertools import pairwise
 import asyncpg
 import pytest
 
-from jobqueue.domain.lease import Lease, LeasedJob
+from jobqueue.domain.lease import Lease
 from jobqueue.domain.outcome import Completed, Postponed, Released
 from jobqueue.domain.worker import WorkerCommand
 from jobqueue.errors import DeadlineExceeded, Unavailable
@@ -23,7 +23,15 @@ from jobqueue.lease.signals import LEASES_LOST, SETTLE_REFUSED, LeaseLoss
 from jobqueue.lease.takeover import Takeover, expired
 from jobqueue.store.pool import Connection
 from jobqueue.store.workers import command_worker
-from tests.support.leases import QUICK, SLOW, Heard, expires_in, open_leases, take_one
+from tests.support.leases import (
+    QUICK,
+    SLOW,
+    Heard,
+    expires_in,
+    open_leases,
+    outlives_its_lease,
+    take_one,
+)
 from tests.support.own_loop import OwnLoop
 from tests.support.settling import settled
 from tests.support.store import (
@@ -38,19 +46,6 @@ from tests.support.store import (
 )
 from tests.support.waiting import eventually
 from tests.support.workers import facts
-
-
-async def outlives_its_lease(db: Connection, job: LeasedJob, settings: LeaseSettings) -> None:
-    """Wait until a lease was held for longer than one lease, and see that it still is."""
-    first = await expires_in(db, job)
-    until = time.monotonic() + first + 0.3
-
-    async def over() -> bool:
-        return time.monotonic() >= until
-
-    await eventually(over, what="the first lease runs out")
-    left = await expires_in(db, job)
-    assert 0 < left <= settings.lease_s, "renewed, and never reaped"
 
 
 def hold_the_interpreter(seconds: int) -> float:
@@ -388,36 +383,3 @@ async def test_a_database_out_of_reach_is_unavailable_and_leaves_no_keeper(
     with pytest.raises(Unavailable):
         await leases.open(facts())
     assert leases._keeper.pid is None
-
-
-SLOW_RENEWALS = """
-    CREATE TABLE public.renewals (leases int NOT NULL, least_left_s float8 NOT NULL);
-    CREATE FUNCTION public.be_slow() RETURNS trigger LANGUAGE plpgsql AS
-    $$ BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END $$;
-    CREATE FUNCTION public.note_renewal() RETURNS trigger LANGUAGE plpgsql AS
-    $$ BEGIN
-        INSERT INTO public.renewals
-        SELECT count(*), min(extract(epoch FROM o.expires_at - clock_timestamp())) FROM o;
-        RETURN NULL;
-    END $$;
-    CREATE TRIGGER slow BEFORE UPDATE ON jobqueue.leases
-        EXECUTE FUNCTION public.be_slow();
-    CREATE TRIGGER noted AFTER UPDATE ON jobqueue.leases REFERENCING OLD TABLE AS o
-        EXECUTE FUNCTION public.note_renewal();
-"""
-
-
-async def test_fifty_leases_are_renewed_together_and_in_time_by_a_slow_database(
-    database: str, db: Connection
-) -> None:
-    await submit(db, 50)
-    await db.execute(SLOW_RENEWALS)
-    async with open_leases(database) as leases:
-        jobs = await leases.claim(50, running=True)
-        for _ in range(2):
-            await outlives_its_lease(db, jobs[0], QUICK)
-        renewals = await db.fetch("SELECT leases, least_left_s FROM public.renewals")
-        assert all(await asyncio.gather(*(settled(leases, job, Completed()) for job in jobs)))
-    assert {r["leases"] for r in renewals} == {50}
-    assert all(r["least_left_s"] > 0 for r in renewals)
-    assert len(renewals) >= 3, "in more than two leases; a busy machine may delay some"

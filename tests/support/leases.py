@@ -1,6 +1,7 @@
 """Workers of lease tests: the real thing on a real database, with short times."""
 
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
@@ -52,6 +53,19 @@ async def expires_in(db: Connection, job: LeasedJob) -> float:
         job.lease.job,
     )
     return left
+
+
+async def outlives_its_lease(db: Connection, job: LeasedJob, settings: LeaseSettings) -> None:
+    """Wait until a lease was held for longer than one lease, and see that it still is."""
+    first = await expires_in(db, job)
+    until = time.monotonic() + first + 0.3
+
+    async def over() -> bool:
+        return time.monotonic() >= until
+
+    await eventually(over, what="the first lease runs out")
+    left = await expires_in(db, job)
+    assert 0 < left <= settings.lease_s, "renewed, and never reaped"
 
 
 class Heard:

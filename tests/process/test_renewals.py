@@ -1,0 +1,77 @@
+"""How often the leases of a worker are renewed, measured in the database (R-4.1)."""
+
+import asyncio
+
+import pytest
+
+from jobqueue.domain.outcome import Completed
+from jobqueue.lease.settings import LeaseSettings
+from jobqueue.store.pool import Connection
+from tests.support.leases import QUICK, open_leases, outlives_its_lease
+from tests.support.settling import settled
+from tests.support.store import submit
+from tests.support.waiting import eventually
+
+SLOW_RENEWALS = """
+    CREATE TABLE public.renewals (leases int NOT NULL, least_left_s float8 NOT NULL);
+    CREATE FUNCTION public.be_slow() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN PERFORM pg_sleep(0.3); RETURN NULL; END $$;
+    CREATE FUNCTION public.note_renewal() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN
+        INSERT INTO public.renewals
+        SELECT count(*), min(extract(epoch FROM o.expires_at - clock_timestamp())) FROM o;
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER slow BEFORE UPDATE ON jobqueue.leases
+        EXECUTE FUNCTION public.be_slow();
+    CREATE TRIGGER noted AFTER UPDATE ON jobqueue.leases REFERENCING OLD TABLE AS o
+        EXECUTE FUNCTION public.note_renewal();
+"""
+
+
+async def test_fifty_leases_are_renewed_together_and_in_time_by_a_slow_database(
+    database: str, db: Connection
+) -> None:
+    await submit(db, 50)
+    await db.execute(SLOW_RENEWALS)
+    async with open_leases(database) as leases:
+        jobs = await leases.claim(50, running=True)
+        for _ in range(2):
+            await outlives_its_lease(db, jobs[0], QUICK)
+        renewals = await db.fetch("SELECT leases, least_left_s FROM public.renewals")
+        assert all(await asyncio.gather(*(settled(leases, job, Completed()) for job in jobs)))
+    assert {r["leases"] for r in renewals} == {50}
+    assert all(r["least_left_s"] > 0 for r in renewals)
+    assert len(renewals) >= 3, "in more than two leases; a busy machine may delay some"
+
+
+NOTED_RENEWALS = """
+    CREATE TABLE public.beats (id bigint, token bigint, at timestamptz DEFAULT clock_timestamp());
+    CREATE FUNCTION public.note_beat() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN INSERT INTO public.beats (id, token) SELECT id, token FROM n; RETURN NULL; END $$;
+    CREATE TRIGGER noted AFTER UPDATE ON jobqueue.leases REFERENCING NEW TABLE AS n
+        FOR EACH STATEMENT EXECUTE FUNCTION public.note_beat();
+"""
+THREE_IN_LESS = """
+    SELECT count(*) FROM (
+        SELECT at - lag(at, 2) OVER (PARTITION BY id, token ORDER BY at) AS took FROM public.beats
+    ) of_three
+    WHERE took < make_interval(secs => $1)
+"""
+
+
+@pytest.mark.parametrize("lease_s", [1.0, 2.0])
+async def test_a_short_lease_is_renewed_three_times_before_it_would_end(
+    database: str, db: Connection, lease_s: float
+) -> None:
+    await submit(db, 100)
+    await db.execute(NOTED_RENEWALS)
+    short = LeaseSettings(lease_s, renew_interval_s=lease_s / 3, heartbeat_interval_s=0.5)
+    async with open_leases(database, settings=short) as leases:
+
+        async def often() -> bool:
+            if not leases._keeper.leases():  # a busy machine may cost so short a lease
+                await leases.claim(1, running=True)
+            return bool(await db.fetchval(THREE_IN_LESS, 0.9 * lease_s) >= 3)
+
+        await eventually(often, within_s=60, what="three renewals in less than a lease, thrice")
