@@ -71,7 +71,7 @@ class Child:
     @classmethod
     async def start(cls, guard: Guard, setup: ChildSetup) -> "Child":
         """Start one and wait until its handlers are imported. Raises ChildFailed."""
-        ours, theirs = socket.socketpair()
+        ours, theirs = _pair()
         try:
             argv = [sys.executable, "-m", setup.program]
             argv += [str(theirs.fileno()), str(os.getpid())]
@@ -81,7 +81,7 @@ class Child:
             )
         except OSError as error:
             ours.close()
-            raise ChildFailed(f"a handler process cannot be started: {error}") from error
+            raise _unstarted(error) from error
         finally:
             theirs.close()
         try:
@@ -135,6 +135,17 @@ class Child:
         code = await self.group.end()
         CHILD_DIED.emit(ChildDied(self.group.pid, exit_words(code)))
         return code
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    try:
+        return socket.socketpair()
+    except OSError as error:
+        raise _unstarted(error) from error
+
+
+def _unstarted(error: OSError) -> ChildFailed:
+    return ChildFailed(f"a handler process cannot be started: {error}")
 
 
 class Pool:

@@ -62,7 +62,14 @@ class ProcessGroup:
             pass_fds=keep_fds,
             start_new_session=True,
         )
-        return cls(process, guard, mark)
+        try:
+            return cls(process, guard, mark)
+        except BaseException:
+            # Nobody would end it: it must not go on.
+            process.kill()
+            process.wait()
+            guard.discard(process.pid)
+            raise
 
     @property
     def pid(self) -> int:

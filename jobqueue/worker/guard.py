@@ -28,19 +28,24 @@ class Guard:
         self._process: subprocess.Popen[bytes] | None = None
 
     def stand_by(self) -> None:
-        """Have the guard's process running, so that a group is known as soon as it exists."""
+        """Have all that ends groups, before there is one. Raises OSError when it cannot be had."""
         if self._process is None:
+            self.sweeper.stand_by()
             self._restart()
 
     def add(self, group: int, mark: str) -> None:
-        """Have ``group``, and what left it with this mark, killed when the worker dies."""
+        """Have ``group``, and what left it with this mark, killed when the worker dies.
+
+        Raises OSError when there is no guard any more, nor another one to be had.
+        """
         self._groups[group] = mark
         self._tell(f"+{group} {mark}\n")
 
     def discard(self, group: int) -> None:
         """The group is gone; its number may come back as somebody else's."""
         self._groups.pop(group, None)
-        self._tell(f"-{group}\n")
+        with contextlib.suppress(OSError):  # there is no guard, and the next one never hears of it
+            self._tell(f"-{group}\n")
 
     def close(self) -> None:
         """Kill the groups still known and end the guard."""
@@ -67,6 +72,7 @@ class Guard:
         """Start a guard that knows everything from the first."""
         if self._process is not None:
             self._shut(self._process)
+            self._process = None  # should no other one start now, the next call tries again
         argv = [sys.executable, "-I", "-S", guard_process.__file__]
         null = subprocess.DEVNULL
         self._process = subprocess.Popen(

@@ -5,6 +5,7 @@ mark, a variable that it inherited, or by its descent, seen while the leader liv
 """
 
 import asyncio
+import errno
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -27,6 +28,16 @@ class Sweeper:
         )
         self._ends = _Joined(self._end, self._thread)
         self._carriers = Carriers()  # belongs to the thread
+
+    def stand_by(self) -> None:
+        """Have the thread: a machine that has no more to give must not keep a group from its end.
+
+        Raises OSError when there is none to be had.
+        """
+        try:
+            self._thread.submit(int)
+        except RuntimeError as error:
+            raise BlockingIOError(errno.EAGAIN, str(error)) from error
 
     async def kin(self, leader: int) -> list[Kin]:
         """Return what descends from a living leader."""

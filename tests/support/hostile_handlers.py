@@ -238,3 +238,22 @@ async def async_bystander(context: Context) -> bytes:
 def process(_context: Context) -> int:
     """Return the number of the process that runs this."""
     return os.getpid()
+
+
+@handler("async-allows-processes")
+async def async_allows_processes(context: Context) -> None:
+    """Let the worker itself start so many more processes and threads; nothing: as many as ever."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    resource.setrlimit(resource.RLIMIT_NPROC, (int(context.payload or hard), hard))
+
+
+@handler("prints-much")
+def prints_much(context: Context) -> None:
+    """Print so many bytes, in lines of 10,000."""
+    for _ in range(int(context.payload) // 10_000):
+        print("x" * 9_999)  # noqa: T201 - that is the point
+
+
+@handler("async-prints-much")
+async def async_prints_much(context: Context) -> None:
+    prints_much(context)
