@@ -16,7 +16,7 @@ import pytest
 import pytest_asyncio
 
 from jobqueue.client import AsyncClient, Job, JobSpec
-from tests.support.clocks import LIBRARY, OtherClock
+from tests.support.clocks import LIBRARY, OtherClock, sweep
 from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram, WorkerProgram
 from tests.support.soundness import assert_sound
 from tests.support.waiting import eventually
@@ -64,6 +64,7 @@ async def fleet(database: str, conn: asyncpg.Connection, tmp_path: Path) -> Asyn
     workers = OtherClock(tmp_path / "workers", OFF_S)
     began = await conn.fetchval("SELECT clock_timestamp()")
     with ExitStack() as running:
+        running.callback(sweep, time.time() - 1)
         with servers.shown():
             server = ServerProgram(database, logs, **SETTINGS)
         running.callback(server.kill)
