@@ -12,6 +12,7 @@ from itertools import combinations, permutations
 from typing import NamedTuple
 from uuid import UUID
 
+from jobqueue.domain.state import TERMINAL
 from jobqueue.lease.takeover import Takeover, expired
 from jobqueue.store.jobs import cancel_job
 from jobqueue.store.pool import Connection
@@ -25,12 +26,17 @@ SKIPPED = "0"
 """What a move answers that found nothing to do."""
 
 
+_END = "SELECT finished_at FROM jobqueue.job_status WHERE job_id = $1"
+
+
 class Result(NamedTuple):
     """What everybody was told, and what is on record."""
 
     answers: frozenset[tuple[str, str]]
     path: tuple[str, ...]
     status: str | None
+    has_end: bool
+    """Whether the record says when it ended."""
 
 
 class Subject(NamedTuple):
@@ -108,8 +114,11 @@ class Rivals:
         return await self._result(subject, answers)
 
     def explain(self, result: Result) -> bool:
-        """Tell whether the moves could have come one after the other and done the same."""
-        return result in self._serial
+        """Tell whether the moves could have come one after the other and done the same.
+
+        An end has a time, and nothing else has one.
+        """
+        return result in self._serial and result.has_end is (result.status in TERMINAL)
 
     async def _has_met_it(
         self, name: str, connection: Connection, moving: asyncio.Future[str]
@@ -126,8 +135,9 @@ class Rivals:
         """Read what came of it, and end the job, so that the next one is alone."""
         record = tuple(await path(self.db, subject.job_id))
         found = await status(self.db, subject.job_id)
+        end_at = await self.db.fetchval(_END, subject.job_id)
         await end(self.db, subject)
-        return Result(frozenset(answers.items()), record, found)
+        return Result(frozenset(answers.items()), record, found, end_at is not None)
 
 
 async def end(db: Connection, subject: Subject) -> None:
