@@ -25,7 +25,12 @@ def registry() -> Registry:
         "cat": ("cat",),
         "environment": ("env",),
         "missing": ("/no/such/program",),
-        "flood": ("sh", "-c", "head -c 500000000 /dev/zero; head -c 500000000 /dev/zero >&2"),
+        "flood": ("sh", "-c", "yes | head -c 500000000; yes | head -c 500000000 >&2"),
+        "flood-of-one-line": (
+            "sh",
+            "-c",
+            "head -c 200000000 /dev/zero; head -c 200000000 /dev/zero >&2",
+        ),
         "fails": ("sh", "-c", "echo out; echo 'bad \\377 luck' >&2; exit 3"),
         "ignores-input": ("true",),
         "stubborn": ("sh", "-c", 'trap "" TERM; echo $$ > "$0"; sleep 60 & wait; wait; sleep 60'),
