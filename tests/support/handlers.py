@@ -22,6 +22,14 @@ class NoText(Exception):
         raise RuntimeError("no text")
 
 
+def nested(depth: int) -> list[object]:
+    """Return a list in a list in a list."""
+    value: list[object] = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 def value_of(payload: bytes) -> object:
     """Return one of the values, or raise one of the exceptions, that tests ask for by name."""
     loop: list[object] = []
@@ -37,6 +45,7 @@ def value_of(payload: bytes) -> object:
         "inf": [float("inf")],
         "cycle": loop,
         "object": object(),
+        "deep": nested(20_000),
         "huge": b"x" * (3 * 1024 * 1024),
         "returned-fail": Fail("no way"),
     }

@@ -27,7 +27,7 @@ def test_a_value_becomes_bytes(name: str, result: bytes | None) -> None:
     assert outcome_of(value_of(name.encode()), LIMITS) == Completed(result)
 
 
-@pytest.mark.parametrize("name", ["nan", "inf", "cycle", "object"])
+@pytest.mark.parametrize("name", ["nan", "inf", "cycle", "deep", "object"])
 def test_a_value_that_is_no_json_is_a_clear_failure(name: str) -> None:
     outcome = outcome_of(value_of(name.encode()), LIMITS)
     assert isinstance(outcome, Failed)

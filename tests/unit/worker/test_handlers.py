@@ -70,11 +70,15 @@ async def test_a_value_is_stored(run: Run, kind: str) -> None:
     assert len(huge.result or b"") == LIMITS.result_bytes
 
 
+@pytest.mark.parametrize("value", [b"nan", b"deep"])
 @pytest.mark.parametrize("kind", ["returns", "async-returns"])
-async def test_a_value_that_cannot_be_stored_fails_the_attempt(run: Run, kind: str) -> None:
-    settlement = await run(kind, b"nan")
+async def test_a_value_that_cannot_be_stored_fails_the_attempt_and_no_other(
+    run: Run, kind: str, value: bytes
+) -> None:
+    settlement = await run(kind, value)
     assert (settlement.fate, settlement.reason) == (Fate.WAIT, Reason.HANDLER_FAILED)
-    assert "not JSON" in (settlement.detail or "")
+    assert (settlement.detail or "").startswith("the result is not JSON: ")
+    assert (await run(kind, b"bytes")).fate is Fate.DONE
 
 
 @pytest.mark.parametrize(
