@@ -1,6 +1,7 @@
 """Sixteen who move the same jobs at once, and a server that reaps and promotes (R-4.12)."""
 
 import asyncio
+import os
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,7 +20,8 @@ from tests.support.soundness import assert_sound
 from tests.support.store import claim, probes, settlement
 from tests.support.waiting import eventually
 
-JOBS, ROUNDS, WORKERS, OPERATORS = 200, 40, 6, 10
+JOBS, WORKERS, OPERATORS = 200, 6, 10
+ROUNDS = int(os.environ.get("JQ_TEST_ROUNDS", "40"))
 KEPT, DOOMED = "kept", "doomed"
 LEASE_S = 0.02
 OUTCOMES: tuple[Outcome, ...] = (Completed(), Failed("boom"), Released())

@@ -5,11 +5,13 @@ The moment is drawn, not awaited: it is the fault. What follows is awaited (R-4.
 
 import asyncio
 import json
+import os
 import random
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from itertools import cycle, islice
 from pathlib import Path
 
 import asyncpg
@@ -23,7 +25,7 @@ from tests.support.programs import Program, ServerProgram, WorkerProgram
 from tests.support.soundness import assert_sound
 from tests.support.waiting import eventually
 
-ROUNDS = 5
+ROUNDS = int(os.environ.get("JQ_TEST_ROUNDS", "5"))
 LAST_MOMENT_S = 1.0
 KILLED_BEFORE_HANDLERS = -signal.SIGTERM
 """A program that Python has not loaded yet ends by the default action; it holds nothing then."""
@@ -101,7 +103,7 @@ async def test_a_worker_that_is_told_twice_gives_everything_back_and_says_so(
 ) -> None:
     async with serving(database, scheduler__interval_ms=100) as server:
         patient = {**SETTINGS, "worker_shutdown_grace_period_s": 60}
-        for again in (signal.SIGTERM, signal.SIGINT):
+        for again in islice(cycle((signal.SIGTERM, signal.SIGINT)), ROUNDS // 2):
             await feed(server, 12)
             worker = WorkerProgram(database, tmp_path, "--concurrency", "4", **patient)
             with ended_after(worker):
