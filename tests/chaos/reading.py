@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -19,6 +19,10 @@ _EVENTS = """
            extract(epoch FROM at)::float8 AS at, reason, attempt, token, worker_id
     FROM jobqueue.job_event_log ORDER BY job, seq
 """
+Begun = tuple[int, float]
+"""A process and when the attempt began in it."""
+
+_LAST_END_S = 10.0
 _ROUNDED_S = 1.0
 """The system tells when a process began from the second of its own start."""
 
@@ -76,12 +80,12 @@ async def read_history(
         )
         for row in await db.fetch(_ROWS)
     ]
-    runs, alive = await asyncio.to_thread(read_notes, notes)
-    return History(rules, rows, events, calls, runs, published, alive)
+    runs, unfinished = await asyncio.to_thread(read_notes, notes)
+    return History(rules, rows, events, calls, runs, published, await outlasting(unfinished))
 
 
-def read_notes(folder: Path) -> tuple[list[Run], list[str]]:
-    """Return every attempt that was begun, and the nonces of those whose process lives."""
+def read_notes(folder: Path) -> tuple[list[Run], Mapping[str, Begun]]:
+    """Return every attempt that was begun, and the processes of those that did not return."""
     begun: dict[str, tuple[str, int, int, float]] = {}
     seen: dict[str, float] = {}
     returned: set[str] = set()
@@ -97,12 +101,27 @@ def read_notes(folder: Path) -> tuple[list[Run], list[str]]:
         Run(job, attempt, nonce, at, max(at, seen.get(nonce, 0.0)), nonce in returned)
         for nonce, (job, attempt, _, at) in begun.items()
     ]
-    alive = [
-        nonce
-        for nonce, (*_, pid, at) in begun.items()
-        if nonce not in returned and nonce in seen and _lives(pid, at)
-    ]
-    return runs, alive
+    unfinished = {
+        nonce: (pid, at) for nonce, (*_, pid, at) in begun.items() if nonce not in returned
+    }
+    return runs, unfinished
+
+
+async def outlasting(unfinished: Mapping[str, Begun], within_s: float = _LAST_END_S) -> list[str]:
+    """Return the nonces of attempts whose process lives on.
+
+    The job of a worker that stood still may have come to its end elsewhere before the worker hears
+    that it lost the lease: then it ends its own attempt, and has some time for that.
+    """
+    left = list(unfinished)
+
+    async def none() -> bool:
+        left[:] = await asyncio.to_thread(lambda: [n for n in left if _lives(*unfinished[n])])
+        return not left
+
+    with contextlib.suppress(AssertionError):
+        await eventually(none, within_s=within_s, what="the end of every attempt")
+    return left
 
 
 def _lives(pid: int, at: float) -> bool:

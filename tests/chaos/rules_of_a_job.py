@@ -207,7 +207,10 @@ def is_recorded_without_gaps(tale: Tale, _: History) -> Iterator[str]:
 
 
 def is_over_when_it_was_told_so(tale: Tale, history: History) -> Iterator[str]:
-    """I15: nothing of an attempt is alive after its end was reported."""
+    """I15: nothing of an attempt is alive after its end was reported, nor when all is over."""
+    for run in tale.runs:
+        if run.nonce in history.alive:
+            yield f"attempt {run.attempt} is alive"
     ends = {held.start.attempt: held.end for held in tale.leases() if held.start and held.end}
     if len(tale.lives()) > 1:
         return  # attempts are counted anew: which run is which cannot be told
@@ -218,21 +221,21 @@ def is_over_when_it_was_told_so(tale: Tale, history: History) -> Iterator[str]:
         if run.last_seen_at > end.at + SLACK_S:
             late = run.last_seen_at - end.at
             yield f"attempt {run.attempt} was alive {late:.3f} s after {end.reason}"
-        if run.nonce in history.alive:
-            yield f"attempt {run.attempt} is alive"
 
 
 def runs_are_starts(tale: Tale, _: History) -> Iterator[str]:
-    """I17: each run is an attempt on record, once; who completed has run."""
+    """I17: each run is an attempt on record, once; what a handler brought about has run."""
     starts = Counter(event.attempt for event in tale.events if event.to_status == "RUNNING")
     runs = Counter(run.attempt for run in tale.runs)
     for attempt, times in runs.items():
         if times > starts[attempt]:
             yield f"attempt {attempt} ran {times} times, {starts[attempt]} starts are on record"
     for held in tale.leases():
-        completed = held.end is not None and held.end.reason == "COMPLETED"
-        if completed and held.start and not _came_to_its_end(tale.runs, held):
+        reason = held.end.reason if held.end else None
+        if reason == "COMPLETED" and held.start and not _came_to_its_end(tale.runs, held):
             yield f"attempt {held.start.attempt} completed and never ran to its end"
+        if reason in _BY_HANDLERS and held.start and not runs[held.start.attempt]:
+            yield f"attempt {held.start.attempt} ended by {reason} and never ran"
 
 
 OF_ONE_JOB: Sequence[tuple[str, Callable[[Tale, History], Iterator[str]]]] = (
@@ -257,6 +260,9 @@ OF_ONE_JOB: Sequence[tuple[str, Callable[[Tale, History], Iterator[str]]]] = (
 
 _SAME_STATEMENT_S = 0.05
 """The clock is read for the lease and for the event of a claim, one after the other."""
+
+_BY_HANDLERS = frozenset({"HANDLER_FAILED", "RETRY_LATER"})
+"""Ends that only a handler can have brought about."""
 
 _AFTER_A_WAIT = frozenset({"RETRY_DUE", "OPERATOR_RETRY"})
 

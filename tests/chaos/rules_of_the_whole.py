@@ -10,13 +10,17 @@ Found = Iterator[tuple[str, str]]
 
 
 def calls_have_their_jobs(history: History) -> Found:
-    """I1: an answer names a job that is there; a call makes one job at most."""
+    """I1: an answer names the job of its call, which is there; a call makes one job at most."""
     rows = {row.job: row for row in history.rows}
     made = Counter(row.ref for row in history.rows if row.ref)
     known = {call.ref for call in history.calls}
     for call in history.calls:
-        if call.job is not None and call.job not in rows:
+        row = rows.get(call.job or "")
+        if call.job is not None and row is None:
             yield call.job, f"accepted ({call.ref}) and not there"
+        # Who repeats a key gets the job that has it, whatever else it sent.
+        if row is not None and row.ref != call.ref and (call.key is None or row.key != call.key):
+            yield row.job, f"is the answer to {call.ref} and was submitted as {row.ref}"
         if made[call.ref] > 1:
             yield call.ref, f"{made[call.ref]} jobs of one call"
     for row in history.rows:

@@ -159,6 +159,7 @@ PLANTED: dict[str, tuple[str, Spoil]] = {
     "an accepted job was never there": ("I1", one_more_call("lost", "nowhere")),
     "a call made two jobs": ("I1", one_more_row("first")),
     "a job that nobody submitted": ("I1", one_more_row("first", ref="whose")),
+    "an answer names the job of another call": ("I1", one_more_call("ref-second", "first")),
     "a job without its submission": ("I1", no_event("plain", 1)),
     "a call that was not answered made two jobs": (
         "I1",
@@ -249,9 +250,15 @@ PLANTED: dict[str, tuple[str, Spoil]] = {
         both(event("failing", 4, reason="TIMED_OUT"), run("failing", 1, last_seen_at=9.0)),
     ),
     "an attempt lives at the end": ("I15", alive("failing/1")),
+    "an attempt that lost its lease lives at the end": ("I15", alive("crashed/1")),
+    "an attempt of an earlier life lives at the end": (
+        "I15",
+        both(more_events("spent", *REVIVED), alive("spent/1")),
+    ),
     "a run that is not on record": ("I17", one_more_run("plain", 2, "n", 0.5, 0.6)),
     "one attempt ran twice": ("I17", one_more_run("plain", 1, "n", 0.5, 0.6)),
     "completed and never run": ("I17", no_run("second")),
+    "failed and never run": ("I17", no_run("spent")),
     "completed and cut off": ("I17", run("second", 1, returned=False)),
 }
 

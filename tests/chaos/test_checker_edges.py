@@ -14,6 +14,7 @@ from tests.chaos.test_checker import (
     moved,
     no_event,
     no_row,
+    no_run,
     one_more_call,
     one_more_run,
     row,
@@ -35,6 +36,10 @@ SAID: dict[str, Spoil] = {
     "claimed 3.900 s before it was due": row("delayed", not_before=9.0),
     "sequence 4 is from RUNNING, the job was ASSIGNED": no_event("plain", 3),
     "attempt 1 ran 2 times, 1 starts are on record": one_more_run("failing", 1, "n", 0.5, 0.6),
+    "is the answer to ref-second and was submitted as ref-first": one_more_call(
+        "ref-second", "first"
+    ),
+    "attempt 1 ended by HANDLER_FAILED and never ran": no_run("spent"),
     "attempt 2 completed and never ran to its end": both(
         run("failing", 1, returned=True), run("failing", 2, returned=False)
     ),

@@ -18,6 +18,7 @@ def tell(outcome: Outcome) -> str:
         f"operators: {outcome.load.operators}, repeats of a key: {outcome.load.repeats}",
         f"cuts: {_listed(outcome.journal.landed)}; missed: {_listed(outcome.journal.missed)}",
         f"programs that ended: {', '.join(outcome.ended) or 'none'}",
+        f"leases that ran out: {outcome.lost}",
         "",
         table(outcome.verdicts),
         f"violations: {len(outcome.violations)}",

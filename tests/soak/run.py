@@ -47,6 +47,8 @@ class Outcome:
     """How many attempts were started, by their jobs' type."""
     ended: list[str] = field(default_factory=list)
     """Programs that ended, by name and exit code: none should."""
+    lost: int = 0
+    """How many leases ran out: none should, as nobody is stopped and cuts are far shorter."""
 
     @property
     def missing(self) -> list[str]:
@@ -61,8 +63,8 @@ class Outcome:
 
     @property
     def passed(self) -> bool:
-        """Whether all is flat, every invariant holds, and all programs are the first ones."""
-        return not (self.grown or self.violations or self.ended)
+        """Whether all is flat, every invariant holds, and no program or lease was lost."""
+        return not (self.grown or self.violations or self.ended or self.lost)
 
 
 class Soak:
@@ -100,6 +102,7 @@ class Soak:
             journal,
             starts,
             ended,
+            sum(event.reason == "LEASE_EXPIRED" for event in history.events),
         )
 
     def _cast(self) -> Cast:
