@@ -11,12 +11,15 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import psutil
+
 from jobqueue.worker import Context, Fail, handler
 
 STRAY = """trap '' TERM; echo $$ > "$0.new"; mv "$0.new" "$0"; exec sleep 600"""
 """A shell command that ignores SIGTERM, notes its process id in the file $0, and stays."""
 
 _NULL = subprocess.DEVNULL
+_SPARE_BYTES = 256 * 1024 * 1024
 
 
 def let_loose(context: Context, env: Mapping[str, str] | None = None) -> Path:
@@ -126,7 +129,16 @@ def lowers_a_limit(_context: Context) -> int:
 
 @handler("runs-out-of-memory")
 def runs_out_of_memory(_context: Context) -> None:
-    raise MemoryError(os.getpid())
+    """Take more than the process may have, as a limit of the system says it."""
+    size = psutil.Process().memory_info().vms
+    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (size + _SPARE_BYTES, hard))
+    held = []
+    try:
+        while True:
+            held.append(bytearray(_SPARE_BYTES // 8))
+    except MemoryError as error:
+        raise MemoryError(os.getpid()) from error
 
 
 @handler("closes-every-file")
