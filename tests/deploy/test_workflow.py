@@ -1,4 +1,4 @@
-"""The workflow for GitHub is valid, runs targets that there are, and can do no harm."""
+"""The workflows for GitHub are valid, run targets that there are, and can do no harm."""
 
 import re
 import subprocess
@@ -11,21 +11,25 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-WORKFLOW = ROOT / ".github" / "workflows" / "ci.yml"
-TEXT = WORKFLOW.read_text(encoding="utf-8")
+FILES = sorted((ROOT / ".github" / "workflows").iterdir())
+TEXTS = {file.stem: file.read_text(encoding="utf-8") for file in FILES}
+TEXT = "\n".join(TEXTS.values())
 
 Job = dict[str, Any]
-JOBS: dict[str, Job] = yaml.safe_load(TEXT)["jobs"]
+WORKFLOWS: dict[str, dict[str, Any]] = {name: yaml.safe_load(text) for name, text in TEXTS.items()}
+JOBS: dict[str, Job] = {
+    f"{name}/{job}": told for name, flow in WORKFLOWS.items() for job, told in flow["jobs"].items()
+}
 STEPS = [step for job in JOBS.values() for step in job["steps"]]
 
 each_job = pytest.mark.parametrize("name", sorted(JOBS))
 
 
-def test_it_is_what_github_takes_for_a_workflow() -> None:
+def test_they_are_what_github_takes_for_workflows() -> None:
     ended = subprocess.run(
         [
             *(sys.executable, "-m", "check_jsonschema"),
-            *("--builtin-schema", "vendor.github-workflows", str(WORKFLOW)),
+            *("--builtin-schema", "vendor.github-workflows", *map(str, FILES)),
         ],
         capture_output=True,
         text=True,
@@ -36,10 +40,12 @@ def test_it_is_what_github_takes_for_a_workflow() -> None:
 
 def test_every_target_that_it_makes_exists() -> None:
     made = set(re.findall(r"\bmake ([\w-]+)", "\n".join(step.get("run", "") for step in STEPS)))
+    made |= set(JOBS["nightly/long"]["strategy"]["matrix"]["target"])
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([\w-]+):.*##", makefile, re.MULTILINE))
     assert made <= targets
     assert {"check", "test", "coverage", "k8s-validate", "terraform-validate", "image"} <= made
+    assert {"chaos", "chaos-long", "soak", "mutants", "model", "model-mutants"} <= made
 
 
 def test_every_action_is_named_by_a_commit_and_its_release() -> None:
@@ -55,7 +61,7 @@ def test_one_action_has_one_commit() -> None:
 
 
 def test_it_may_read_the_code_and_nothing_else() -> None:
-    assert yaml.safe_load(TEXT)["permissions"] == {"contents": "read"}
+    assert [flow["permissions"] for flow in WORKFLOWS.values()] == [{"contents": "read"}] * 2
     assert [name for name, job in JOBS.items() if "permissions" in job] == []
     assert "secrets." not in TEXT
     assert "pull_request_target" not in TEXT
@@ -71,14 +77,16 @@ def test_no_text_of_a_stranger_becomes_part_of_a_command(name: str) -> None:
 
 @each_job
 def test_every_job_ends_by_itself(name: str) -> None:
-    assert 0 < JOBS[name]["timeout-minutes"] <= 60
+    most = 300 if name.startswith("nightly/") else 60
+    assert 0 < JOBS[name]["timeout-minutes"] <= most
 
 
 def test_every_python_that_is_promised_is_tested() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     promised = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
-    assert JOBS["test"]["strategy"]["matrix"]["python"] == promised
+    assert JOBS["ci/test"]["strategy"]["matrix"]["python"] == promised
 
 
 def test_what_decides_waits_for_all_other_jobs() -> None:
-    assert set(JOBS["passed"]["needs"]) == set(JOBS) - {"passed"}
+    jobs = WORKFLOWS["ci"]["jobs"]
+    assert set(jobs["passed"]["needs"]) == set(jobs) - {"passed"}
