@@ -10,7 +10,7 @@ from typing import Protocol
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.worker.around import Trail
 from jobqueue.worker.context import Context
-from jobqueue.worker.waiting import any_set_within
+from jobqueue.worker.waiting import any_set_within, any_set_within_awake
 
 
 class Stop(Enum):
@@ -103,7 +103,7 @@ class Attempt:
         """Return whether a stopped attempt is over in time, counting from the end of patience."""
         end = self._ending()
         await any_set_within(self._watching.kill_grace_s, end.over, end.hurried)
-        await any_set_within(death_limit_s, end.over)
+        await any_set_within_awake(death_limit_s, end.over)
         return end.over.is_set()
 
     def close(self) -> None:

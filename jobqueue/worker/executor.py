@@ -41,7 +41,9 @@ from jobqueue.worker.signals import (
 )
 
 DEATH_LIMIT_S = 2.0
-"""After the kill grace, what was killed must be dead within this; else the worker is unfit."""
+"""After the kill grace, what was killed must be dead within this; else the worker is unfit.
+
+Time in which the worker itself stood still hardly counts."""
 
 
 @dataclass(frozen=True, slots=True)

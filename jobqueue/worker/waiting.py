@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 
+_SLICES = 8
+
 
 async def any_set(*events: asyncio.Event) -> None:
     """Wait until at least one of ``events`` is set."""
@@ -19,3 +21,15 @@ async def any_set_within(seconds: float, *events: asyncio.Event) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await any_set(*events)
+
+
+async def any_set_within_awake(seconds: float, *events: asyncio.Event) -> None:
+    """Wait likewise, for about ``seconds`` in which this process ran.
+
+    One that was stopped, or whose loop was held, wakes up to a limit that is over, and to events
+    that it could not hear. Here each such time counts for an eighth of ``seconds`` at most.
+    """
+    for _ in range(_SLICES):
+        await any_set_within(seconds / _SLICES, *events)
+        if any(event.is_set() for event in events):
+            return
