@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from jobqueue.errors import Fault, SettingsError
-from jobqueue.transport.pem import read_pem
+from jobqueue.transport.pem import read_pem, stamp
 
 CERT, KEY, CA = "grpc.tls.cert_path", "grpc.tls.key_path", "grpc.tls.ca_path"
 
@@ -37,7 +37,7 @@ class TlsFiles:
 
     def stamp(self) -> tuple[object, ...]:
         """Return something that differs once a file was written or exchanged."""
-        return tuple(map(_stamp, (self.cert, self.key, self.ca)))
+        return tuple(map(stamp, (self.cert, self.key, self.ca)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +68,6 @@ def read_identity(files: TlsFiles, now: datetime) -> Identity:
         raise SettingsError(faults)
     valid = (chain[0].not_valid_before_utc, chain[0].not_valid_after_utc)
     return Identity(key_pem, chain_pem, ca_pem, *valid)
-
-
-def _stamp(path: Path | None) -> tuple[int, int, int] | None:
-    try:
-        found = path.stat() if path else None
-    except OSError:
-        return None
-    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
 
 
 def _checked(faults: list[Fault], setting: str, path: Path) -> bytes | None:

@@ -2,11 +2,11 @@
 
 import ssl
 from collections.abc import Callable
-from pathlib import Path
 
 import grpc
 
 from jobqueue.errors import InvalidArgument
+from jobqueue.transport.pem import stamp
 from jobqueue.transport.route import Tls, credentials
 
 Told = Callable[[str], None]
@@ -41,15 +41,7 @@ class CertificateFiles:
         return made
 
     def _look(self) -> tuple[object, ...]:
-        return tuple(map(_stamp, (self._tls.ca, self._tls.cert, self._tls.key)))
-
-
-def _stamp(path: Path | str | None) -> tuple[int, int, int] | None:
-    try:
-        found = Path(path).stat() if path else None
-    except OSError:
-        return None
-    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
+        return tuple(map(stamp, (self._tls.ca, self._tls.cert, self._tls.key)))
 
 
 def _check(tls: Tls) -> None:

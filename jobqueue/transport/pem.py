@@ -15,3 +15,12 @@ def read_pem(path: Path | str) -> bytes:
     if len(pem) > _MAX_BYTES:
         raise ValueError(f"is larger than {_MAX_BYTES} bytes")
     return pem
+
+
+def stamp(path: Path | str | None) -> tuple[int, int, int] | None:
+    """Return something that differs once the file was written or exchanged; None: there is none."""
+    try:
+        found = Path(path).stat() if path else None
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino) if found else None
