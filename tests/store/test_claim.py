@@ -230,7 +230,7 @@ async def test_a_lease_is_as_old_as_its_claim_not_as_its_transaction(db: Connect
     await add_queue(db)
     (job_id,) = await submit(db)
     async with db.transaction():
-        await db.execute("SELECT pg_sleep(0.05)")
+        await db.execute("SELECT pg_sleep(0.05)")  # the transaction's age is the fault
         await claim_one(db)
         begun = await db.fetchval("SELECT now()")
         lease = await row_of(db, "leases", job_id)

@@ -189,7 +189,7 @@ async def test_a_repeated_submission_stores_nothing_twice(db: Connection, key: s
 async def test_a_job_is_as_old_as_its_insert_not_as_its_transaction(db: Connection) -> None:
     await add_queue(db)
     async with db.transaction():
-        await db.execute("SELECT pg_sleep(0.05)")
+        await db.execute("SELECT pg_sleep(0.05)")  # the transaction's age is the fault
         (job_id,) = await submit(db)
         begun = await db.fetchval("SELECT now()")
     job = await get_job(db, job_id)
