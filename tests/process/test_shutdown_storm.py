@@ -27,7 +27,7 @@ from tests.support.waiting import eventually
 
 ROUNDS = int(os.environ.get("JQ_TEST_ROUNDS", "5"))
 LAST_MOMENT_S = 1.0
-"""Signals come after a random time up to this: any moment is meant, so there is no state to await."""
+"""Signals come after a random time up to this: any moment is meant, so no state is awaited."""
 KILLED_BEFORE_HANDLERS = -signal.SIGTERM
 """A program that Python has not loaded yet ends by the default action; it holds nothing then."""
 
