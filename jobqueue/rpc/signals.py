@@ -20,6 +20,12 @@ OK, CANCELLED, DEADLINE_EXCEEDED = (
 _NAMES = {code.value[0]: code.name for code in grpc.StatusCode}
 UNKNOWN_METHOD = "unknown"
 """Callers may send any name; all that we do not have are one."""
+DEADLINE_SLACK_S = 0.25
+"""How long before its deadline a call that its caller breaks off counts as overdue.
+
+A caller whose deadline has come sends what a cancelling one sends (RST_STREAM), and its clock
+began before ours by the time that the request was on its way.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ class Call:
     def _overdue(self) -> bool:
         # Without a deadline there is None, whatever the types say.
         left_s = cast("float | None", self._context.time_remaining())
-        return left_s is not None and left_s <= 0
+        return left_s is not None and left_s <= DEADLINE_SLACK_S
 
 
 def tell_unknown() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from types import SimpleNamespace
 from typing import Any, cast
 
 import grpc
@@ -11,10 +12,11 @@ from google.rpc import error_details_pb2 as details
 from grpc_status import rpc_status
 
 from jobqueue.errors import NotFound
+from jobqueue.rpc import signals
 from jobqueue.rpc.door import Door
 from jobqueue.rpc.gate import Gate
 from jobqueue.rpc.guard import Guard
-from jobqueue.rpc.signals import CALL_ENDED
+from jobqueue.rpc.signals import CALL_ENDED, Call
 from jobqueue.v1 import job_service_pb2 as pb
 from jobqueue.v1.job_service_pb2_grpc import (
     JobServiceServicer,
@@ -201,17 +203,23 @@ async def test_every_end_of_a_call_is_signalled_with_its_code() -> None:
     ]
 
 
-@pytest.mark.parametrize(("timeout_s", "code"), [(None, "CANCELLED"), (0.5, "DEADLINE_EXCEEDED")])
+@pytest.mark.parametrize(
+    ("timeout_s", "code"),
+    [(None, "CANCELLED"), (60.0, "CANCELLED"), (0.5, "DEADLINE_EXCEEDED")],
+)
 async def test_a_call_whose_caller_leaves_is_signalled_as_what_it_was(
-    timeout_s: float | None, code: str
+    timeout_s: float | None, code: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if code == "DEADLINE_EXCEEDED":
+        # How long a request is on its way on a busy machine is not what is tested here.
+        monkeypatch.setattr(signals, "DEADLINE_SLACK_S", 30.0)
     async with serving() as door:
         with ended_calls() as seen:
             stream = door.stub.WatchJob(pb.WatchJobRequest(), timeout=timeout_s)
             await stream.read()
             unary = door.stub.DeleteJob(pb.DeleteJobRequest(), timeout=timeout_s)
             await door.servicer.entered.wait()
-            if timeout_s is None:
+            if code == "CANCELLED":
                 stream.cancel()
                 unary.cancel()
 
@@ -220,3 +228,22 @@ async def test_a_call_whose_caller_leaves_is_signalled_as_what_it_was(
 
             await eventually(both, within_s=30, what="the ends of both calls")
     assert sorted(seen) == [("JobService/DeleteJob", code), ("JobService/WatchJob", code)]
+
+
+@pytest.mark.parametrize(
+    ("left_s", "code"),
+    [
+        (None, "CANCELLED"),
+        (1.0, "CANCELLED"),
+        (0.26, "CANCELLED"),
+        (0.24, "DEADLINE_EXCEEDED"),
+        (0.0, "DEADLINE_EXCEEDED"),
+    ],
+)
+def test_a_caller_who_leaves_close_to_the_deadline_left_because_of_it(
+    left_s: float | None, code: str
+) -> None:
+    context = SimpleNamespace(time_remaining=lambda: left_s)
+    with ended_calls() as seen, Call("JobService/GetJob", cast("Any", context)):
+        pass
+    assert seen == [("JobService/GetJob", code)]
