@@ -100,11 +100,16 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, and end the program even if what that unwinds hangs.
 
     For gRPC, a call that is broken off while it begins never ends, and closing its channel waits
-    for it.
+    for it; what it had half made complains in its finalizer, which tells a user nothing.
     """
+    sys.unraisablehook = _unheard
     signal.signal(signal.SIGALRM, _end_interrupted)
     signal.setitimer(signal.ITIMER_REAL, _UNWIND_S)
     raise KeyboardInterrupt
+
+
+def _unheard(_found: "sys.UnraisableHookArgs") -> None:
+    """Tell nobody."""
 
 
 def _end_interrupted(*_signal: object) -> NoReturn:

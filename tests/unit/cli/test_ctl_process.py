@@ -97,6 +97,27 @@ app.main()
     assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
 
 
+def test_what_an_interrupt_leaves_half_made_tells_a_user_nothing() -> None:
+    code = """
+import os, signal
+from jobqueue.cli.ctl import app
+class HalfMade:
+    def __init__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        self.whole = True
+    def __del__(self):
+        assert self.whole
+app.run = lambda arguments: HalfMade()
+try:
+    app.main()
+except KeyboardInterrupt as interrupted:
+    interrupted.__traceback__ = None
+    os._exit(130)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (130, b"", b"")
+
+
 def test_a_stopped_server_is_told_in_one_line(
     service: FakeService, environment: dict[str, str]
 ) -> None:
