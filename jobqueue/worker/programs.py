@@ -2,10 +2,8 @@
 
 import asyncio
 import contextlib
-from asyncio import transports
 from collections.abc import Sequence
-from subprocess import DEVNULL, PIPE
-from typing import IO, cast
+from subprocess import DEVNULL, PIPE, Popen
 
 from jobqueue.domain.limits import Limits, safe_text
 from jobqueue.domain.outcome import Failed, Outcome
@@ -16,6 +14,7 @@ from jobqueue.worker.endings import completed
 from jobqueue.worker.gate import gated
 from jobqueue.worker.groups import ProcessGroup, exit_words
 from jobqueue.worker.guard import Guard
+from jobqueue.worker.pipes import Inflow, Outflow
 
 _DRAIN_LIMIT_S = 2.0
 """A process that left the group may hold our pipes open; its output no longer counts."""
@@ -41,12 +40,15 @@ async def run_program(
         why = getattr(error, "strerror", None) or error
         return Failed(safe_text(f"cannot start {argv[0]!r}: {why}", limits.error_bytes))
     attempt.begin()
-    pipes = _Pipes(group, limits)
+    pipes = _Pipes(group.process, limits)
     try:
-        await pipes.connect(fed)
+        pipes.open(fed)
         code = await group.exited()
     except asyncio.CancelledError:
         await group.end(attempt.patience())
+        raise
+    except BaseException:
+        await group.end()  # the loop cannot watch it: it must not go on
         raise
     else:
         await group.end()
@@ -77,26 +79,25 @@ def _is_for_jobs(variable: str) -> bool:
     return (not variable.startswith("JQ_") or variable in _KEPT) and variable not in _TRACE
 
 
-class _Head(asyncio.Protocol):
+class _Head:
     """Keeps the first ``size`` bytes, and one more that shows that there were more."""
 
     def __init__(self, size: int) -> None:
         self.kept = bytearray()
-        self.ended = asyncio.get_running_loop().create_future()
         self._size = size + 1
 
-    def data_received(self, data: bytes) -> None:
+    def take(self, data: bytes) -> None:
         self.kept += data[: self._size - len(self.kept)]
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the end is enough
-        if not self.ended.done():
-            self.ended.set_result(None)
 
-
-class _Tail(_Head):
+class _Tail:
     """Keeps the last ``size`` bytes, and one more that shows that there were more."""
 
-    def data_received(self, data: bytes) -> None:
+    def __init__(self, size: int) -> None:
+        self.kept = bytearray()
+        self._size = size + 1
+
+    def take(self, data: bytes) -> None:
         self.kept += data
         if len(self.kept) > 2 * self._size:
             self.trim()
@@ -108,35 +109,37 @@ class _Tail(_Head):
 class _Pipes:
     """The three pipes of one program."""
 
-    def __init__(self, group: ProcessGroup, limits: Limits) -> None:
+    def __init__(self, process: "Popen[bytes]", limits: Limits) -> None:
         self.out = _Head(limits.result_bytes)
         self.err = _Tail(limits.error_bytes)
-        self._process = group.process
-        self._transports: list[transports.BaseTransport] = []
+        self._process = process
+        self._inflows: list[Inflow] = []
+        self._outflows: list[Outflow] = []
 
-    async def connect(self, stdin: bytes | None) -> None:
-        loop = asyncio.get_running_loop()
-        for protocol, pipe in ((self.out, self._process.stdout), (self.err, self._process.stderr)):
-            read, _ = await loop.connect_read_pipe(lambda p=protocol: p, pipe)  # type: ignore[misc]
-            self._transports.append(read)
+    def open(self, stdin: bytes | None) -> None:
+        process = self._process
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._inflows.append(Inflow(process.stdout, self.out.take))
+        self._inflows.append(Inflow(process.stderr, self.err.take))
         if stdin is not None:
-            write, _ = await loop.connect_write_pipe(
-                asyncio.Protocol, cast("IO[bytes]", self._process.stdin)
-            )
-            self._transports.append(write)
-            # A program that closes its stdin early is fine: the transport drops the rest.
-            write.write(stdin)
-            write.write_eof()
+            assert process.stdin is not None
+            self._outflows.append(Outflow(process.stdin, stdin))
 
     async def drained(self) -> None:
         """Wait for the end of both outputs."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_LIMIT_S):
-                await asyncio.gather(self.out.ended, self.err.ended)
+                await asyncio.gather(*(flow.ended for flow in self._inflows))
 
     def close(self) -> None:
-        for transport in self._transports:
-            transport.close()
+        for inflow in self._inflows:
+            inflow.close()
+        for outflow in self._outflows:
+            outflow.close()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
 
 
 def _outcome(code: int, pipes: _Pipes, limits: Limits) -> Outcome:

@@ -45,6 +45,10 @@ KINDS = {
     "thread": "RuntimeError: can't start new thread",
 }
 """What needs a process or a thread, and what its failure says."""
+TOO_MANY = """
+    SELECT count(*) FROM jobqueue.job_events
+    WHERE to_status = 'FAILED' AND detail LIKE '%Too many open files%'
+"""
 REGISTERED = "SELECT count(*) FROM jobqueue.workers WHERE status = 'ACTIVE'"
 
 Start = Callable[..., Program]
@@ -141,6 +145,21 @@ async def done(server: Facade, kind: str, payload: bytes) -> job_pb2.Job:
     job = await server.becomes(await server.submit(type=kind, payload=payload), "DONE")
     assert job.attempt == 1
     return job
+
+
+async def test_a_worker_with_64_descriptors_loses_nothing_when_they_do_not_suffice(
+    server: Facade, start: Start, conn: asyncpg.Connection
+) -> None:
+    worker = start(MEAN, "jq-worker", *HANDLERS, "--concurrency", "40")
+    await asyncio.to_thread(worker.ready)
+    payload = shell("sleep 0.5")
+    jobs = [await server.submit(type="shell", payload=payload, max_retries=100) for _ in range(60)]
+    for job_id in jobs:
+        await server.becomes(job_id, "DONE", within_s=60)
+    assert await conn.fetchval(TOO_MANY) > 0, "they sufficed"
+    await done(server, "echo", b"x")
+    worker.send(signal.SIGTERM)
+    assert await asyncio.to_thread(worker.ended) == 0
 
 
 async def test_a_server_with_64_descriptors_serves_again_when_callers_have_left(

@@ -23,6 +23,7 @@ Run = Callable[..., Awaitable[Settlement]]
 def registry() -> Registry:
     commands = {
         "cat": ("cat",),
+        "reads-nothing": ("sleep", "600"),
         "environment": ("env",),
         "missing": ("/no/such/program",),
         "flood": ("sh", "-c", "yes | head -c 500000000; yes | head -c 500000000 >&2"),

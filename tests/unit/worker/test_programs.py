@@ -1,9 +1,11 @@
 """Subprocess commands and shell jobs."""
 
 import asyncio
+import errno
 import json
 import os
 import signal
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -110,6 +112,34 @@ async def test_a_timeout_ends_the_whole_group_of_a_stubborn_command(
     settlement = await run("shell", shell(command), timeout_s=0.5)
     assert settlement.reason is Reason.TIMED_OUT
     assert dead(pid_in(path))
+
+
+@pytest.mark.parametrize("watching", ["add_reader", "add_writer"])
+async def test_a_command_whose_pipes_cannot_be_watched_does_not_go_on(
+    run: Run, monkeypatch: pytest.MonkeyPatch, watching: str
+) -> None:
+    started: list[psutil.Process] = []
+
+    def refuse(fd: int, *_: object) -> None:
+        if stat.S_ISFIFO(os.fstat(fd).st_mode):
+            started.extend(shells())
+            raise OSError(errno.ENOSPC, "No space left on device")
+        watch(fd, *_)
+
+    loop = asyncio.get_running_loop()
+    watch = getattr(loop, watching)
+    monkeypatch.setattr(loop, watching, refuse)
+    # More than a pipe holds: what is less is written at once.
+    settlement = await run("reads-nothing", b"x" * 1_000_000)
+    assert settlement.reason is Reason.HANDLER_FAILED
+    assert (settlement.detail or "").startswith("OSError: [Errno 28] No space left on device")
+    assert len(started) == 1
+    assert shells() == []
+
+
+def shells() -> list[psutil.Process]:
+    """Return the shells that run, or are about to run, a job in this process."""
+    return [each for each in psutil.Process().children() if "600" in each.cmdline()]
 
 
 async def test_what_a_command_leaves_behind_is_killed(run: Run, tmp_path: Path) -> None:
