@@ -20,16 +20,15 @@ _start = Service.start
 
 async def _start_to_stumble(service: Service) -> None:
     """Start a loop whose first turn raises; it tells of the first one that goes well."""
-    turn, steps = service.turn, iter((STUMBLED, STOOD_UP))
+    turn, left = service.turn, [STOOD_UP, STUMBLED]
 
     async def stumble() -> float | None:
         gc.collect()
-        step = next(steps, None)
-        if step == STUMBLED:
-            raise ValueError(step)
-        wait = await turn()
-        if step == STOOD_UP:
-            _log.warning(step, loop=service.name)  # of a keeper nothing less is heard
+        if STUMBLED in left:
+            raise ValueError(left.pop())
+        wait = await turn()  # it may fail by itself: a slow machine has outages of its own
+        if left:
+            _log.warning(left.pop(), loop=service.name)  # of a keeper nothing less is heard
         return wait
 
     service.turn = stumble  # type: ignore[method-assign]
