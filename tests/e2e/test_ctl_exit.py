@@ -3,13 +3,13 @@
 import signal
 import socket
 import subprocess
-import time
 import uuid
 
 import pytest
 
 from tests.e2e.conftest import SERVER, Ctl, System
 from tests.support.programs import ServerProgram, ctl_command, environment, run_ctl
+from tests.support.redis import free_port
 
 NOBODY = str(uuid.uuid4())
 
@@ -82,17 +82,13 @@ def test_a_server_that_is_stopped_ends_with_5(system: System) -> None:
 def test_a_server_that_does_not_answer_ends_with_5_in_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        started = time.monotonic()
-        ended = run_ctl(address, "queue", "list", "--timeout", "0.5")
-        assert time.monotonic() - started < 20
+        ended = run_ctl(address, "queue", "list", "--timeout", "0.5", within_s=20.0)
     assert (ended.returncode, ended.stdout) == (5, b"")
     one_line(ended.stderr.decode())
 
 
 def test_a_watch_survives_a_restart_of_the_server(ctl: Ctl, system: System, queue: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = str(probe.getsockname()[1])
-    flags = ("--grpc-port", port)
+    flags = ("--grpc-port", str(free_port()))
     first = ServerProgram(system.dsn, system.folder, *flags, **SERVER).ready()
     job_id = ctl.submit(queue=queue)
     with subprocess.Popen(
@@ -106,7 +102,7 @@ def test_a_watch_survives_a_restart_of_the_server(ctl: Ctl, system: System, queu
         first.kill()
         second = ServerProgram(system.dsn, system.folder, *flags, **SERVER).ready()
         ctl.ok("job", "cancel", job_id)
-        rest, _ = watching.communicate(timeout=40)
+        rest, _ = watching.communicate(timeout=60)
         second.kill()
     assert watching.returncode == 8
     assert "DEAD_LETTERED" in rest
@@ -123,5 +119,5 @@ def test_an_interrupted_wait_ends_with_130(ctl: Ctl, queue: str) -> None:
         assert waiting.stdout is not None
         assert waiting.stdout.readline()
         waiting.send_signal(signal.SIGINT)
-        _, told = waiting.communicate(timeout=20)
+        _, told = waiting.communicate(timeout=60)
     assert (waiting.returncode, told) == (130, "")

@@ -1,12 +1,12 @@
 """`jq-ctl top` on a real server: what goes on, and a restart under it (R-7.5)."""
 
 import json
-import socket
 import subprocess
 from typing import IO, Any
 
 from tests.e2e.conftest import SERVER, Ctl, System
 from tests.support.programs import ServerProgram, ctl_command, environment
+from tests.support.redis import free_port
 
 FLAGS = ("--interval", "0.5", "--output", "json")
 
@@ -38,8 +38,7 @@ def test_top_shows_work_as_it_is_done(ctl: Ctl, system: System) -> None:
 
 
 def test_top_outlives_a_restart_of_its_server(ctl: Ctl, system: System, queue: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = str(probe.getsockname()[1])
+    port = str(free_port())
 
     def start() -> ServerProgram:
         return ServerProgram(system.dsn, system.folder, "--grpc-port", port, **SERVER)

@@ -4,7 +4,6 @@ import asyncio
 import os
 import random
 import signal
-import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ import pytest_asyncio
 from jobqueue.client import AsyncClient, JobSpec
 from tests.support.fleet import ENDED, NOT_DONE_ONCE, STEADY_S, kill_at_work
 from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram
+from tests.support.redis import free_port
 from tests.support.soundness import assert_sound
 from tests.support.waiting import eventually
 
@@ -41,13 +41,6 @@ RERUN = """
     SELECT count(*) FROM jobqueue.job_event_log
     WHERE from_status = 'RUNNING' AND reason = 'LEASE_EXPIRED' AND worker_id = $1
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @dataclass

@@ -71,18 +71,6 @@ def start(database: str, tmp_path: Path) -> Iterator[Start]:
         worker.kill()
 
 
-async def becomes(server: Facade, job_id: str, status: str, within_s: float = 20.0) -> job_pb2.Job:
-    wanted = job_pb2.JobStatus.Value(f"JOB_STATUS_{status}")
-
-    async def look() -> job_pb2.Job | None:
-        job = await server.get(job_id)
-        return job if job.status == wanted else None
-
-    job = await eventually(look, within_s=within_s, what=f"{job_id} {status}")
-    assert job is not None
-    return job
-
-
 async def exits(worker: WorkerProgram) -> int:
     return await asyncio.to_thread(worker.ended)
 
@@ -111,10 +99,10 @@ async def test_jobs_of_every_kind_run(server: Facade, start: Start) -> None:
     kinds = {"echo": b"x", "async-returns": b"none", "thread": b"", "shell": b'{"command":"pwd"}'}
     ids = {kind: await server.submit(type=kind, payload=p) for kind, p in kinds.items()}
     for job_id in ids.values():
-        await becomes(server, job_id, "DONE")
+        await server.becomes(job_id, "DONE")
     assert (await server.get(ids["echo"])).result == b"x"
     failed = await server.submit(type="segfaults", max_retries=0)
-    job = await becomes(server, failed, "DEAD_LETTERED")
+    job = await server.becomes(failed, "DEAD_LETTERED")
     assert job.last_error == "handler process died with signal SIGSEGV"
     assert worker.process.poll() is None
 
@@ -125,7 +113,7 @@ async def test_a_worker_holds_at_most_three_connections(
     await ready(start("--concurrency", "8"))
     ids = [await server.submit(type="echo") for _ in range(20)]
     for job_id in ids:
-        await becomes(server, job_id, "DONE")
+        await server.becomes(job_id, "DONE")
     assert await conn.fetchval(CONNECTIONS) == 3
 
 
@@ -147,7 +135,7 @@ async def test_the_database_never_sees_more_leases_of_a_worker_than_it_has_slots
     async def look() -> bool:
         return bool(await conn.fetchval(ENDED) == len(jobs))
 
-    await eventually(look, within_s=30.0, what="all have ended")
+    await eventually(look, what="all have ended")
     assert slots / 2 <= await conn.fetchval(MOST_HELD) <= slots
 
 
@@ -160,12 +148,12 @@ async def test_sigterm_lets_running_jobs_finish_gives_back_the_rest_and_exits_0(
     running = await server.submit(type="shell", payload=json.dumps({"command": command}).encode())
     await appears(tmp_path / "pid")
     waiting = await server.submit(type="echo")
-    await becomes(server, waiting, "ASSIGNED")
+    await server.becomes(waiting, "ASSIGNED")
     worker.send(signal.SIGTERM)
-    await becomes(server, waiting, "PENDING")
+    await server.becomes(waiting, "PENDING")
     path.touch()
     assert await exits(worker) == 0, worker.text()
-    assert (await becomes(server, running, "DONE")).result == b"done\n"
+    assert (await server.becomes(running, "DONE")).result == b"done\n"
     assert await workers(server) == []
 
 
@@ -177,7 +165,7 @@ async def test_the_end_of_the_grace_releases_what_runs_uncharged(
     pid = await appears(tmp_path / "pid")
     worker.send(signal.SIGTERM)
     assert await exits(worker) == 0, worker.text()
-    job = await becomes(server, job_id, "PENDING")
+    job = await server.becomes(job_id, "PENDING")
     assert (job.retry_count, dead(pid)) == (0, True)
 
 
@@ -188,7 +176,7 @@ async def test_the_end_of_the_grace_cancels_tasks_and_still_gives_their_jobs_bac
     worker = await ready(start("--concurrency", "4", worker_shutdown_grace_period_s=0.5))
     ids = [await server.submit(type="async-sleeps", payload=str(note).encode()) for note in notes]
     for job_id in ids:
-        await becomes(server, job_id, "RUNNING")
+        await server.becomes(job_id, "RUNNING")
     worker.send(signal.SIGTERM)
     assert await exits(worker) == 0, worker.text()
     assert [note.read_text() for note in notes] == ["True"] * 4, "each was cancelled"
@@ -204,7 +192,7 @@ async def test_the_end_of_the_grace_cancels_tasks_and_still_gives_their_jobs_bac
 async def test_a_second_signal_releases_fast_and_exits_non_zero(
     server: Facade, start: Start, tmp_path: Path
 ) -> None:
-    worker = await ready(start(worker_kill_grace_s=60))
+    worker = await ready(start(worker_kill_grace_s=3600))
     job_id = await server.submit(type="ignores-term", payload=str(tmp_path / "pid").encode())
     await appears(tmp_path / "pid")
     worker.send(signal.SIGTERM)
@@ -214,15 +202,15 @@ async def test_a_second_signal_releases_fast_and_exits_non_zero(
 
     await eventually(stopping, what="the first signal's effect")
     worker.send(signal.SIGINT)
-    assert await asyncio.to_thread(worker.ended, 8) == 1
-    await becomes(server, job_id, "PENDING", within_s=2)
+    assert await exits(worker) == 1
+    await server.becomes(job_id, "PENDING")
 
 
 async def test_a_worker_whose_handler_took_its_signals_ends_by_them_all_the_same(
     server: Facade, start: Start
 ) -> None:
     worker = await ready(start())
-    await becomes(server, await server.submit(type="async-takes-signals"), "DONE")
+    await server.becomes(await server.submit(type="async-takes-signals"), "DONE")
 
     async def taken_back() -> bool:
         return worker.says(TAKEN_BACK)
@@ -249,7 +237,7 @@ async def test_a_killed_workers_job_runs_again_and_its_first_attempt_is_dead(
     job_id = await server.submit(type="shell", payload=json.dumps({"command": command}).encode())
     await appears(path)
     other = await server.submit(type="echo")
-    await becomes(server, other, "DONE")  # so its loop went on, and its guard knows the program
+    await server.becomes(other, "DONE")  # so its loop went on, and its guard knows the program
     worker.send(signal.SIGKILL)
     await exits(worker)
 
@@ -258,10 +246,10 @@ async def test_a_killed_workers_job_runs_again_and_its_first_attempt_is_dead(
 
     await eventually(orphan_is_dead, what="the end of the orphan")
     await ready(start())
-    job = await becomes(server, job_id, "FAILED")
+    job = await server.becomes(job_id, "FAILED")
     assert job.retry_count == 1
     await server.jobs.RetryJob(jobs_pb.RetryJobRequest(job_id=job_id))
-    await becomes(server, job_id, "DONE")
+    await server.becomes(job_id, "DONE")
 
 
 async def test_a_running_job_can_be_cancelled(server: Facade, start: Start, tmp_path: Path) -> None:
@@ -269,7 +257,7 @@ async def test_a_running_job_can_be_cancelled(server: Facade, start: Start, tmp_
     job_id = await server.submit(type="leaves-grandchild", payload=str(tmp_path / "pid").encode())
     pid = await appears(tmp_path / "pid")
     await server.jobs.CancelJob(jobs_pb.CancelJobRequest(job_id=job_id, running=True))
-    job = await becomes(server, job_id, "DEAD_LETTERED")
+    job = await server.becomes(job_id, "DEAD_LETTERED")
     assert job.reason == "CANCELLED"
     assert dead(pid)
 
@@ -320,7 +308,7 @@ async def test_a_stuck_thread_ends_its_worker_and_the_other_job_goes_back(
     stuck.run_timeout.FromMilliseconds(300)
     await server.jobs.SubmitJob(jobs_pb.SubmitJobRequest(job=stuck))
     assert await exits(worker) == 3, worker.text()
-    assert (await becomes(server, other, "PENDING")).retry_count == 0
+    assert (await server.becomes(other, "PENDING")).retry_count == 0
 
 
 async def test_a_family_of_workers_starts_runs_and_ends_together(
@@ -330,7 +318,7 @@ async def test_a_family_of_workers_starts_runs_and_ends_together(
     assert len(set(await workers(server))) == 2
     ids = [await server.submit(type="echo") for _ in range(20)]
     for job_id in ids:
-        await becomes(server, job_id, "DONE")
+        await server.becomes(job_id, "DONE")
     family.send(signal.SIGINT)
     assert await exits(family) == 0, family.text()
     assert await workers(server) == []
@@ -354,7 +342,7 @@ async def test_a_database_restart_is_survived(
 ) -> None:
     await ready(start())
     first = await server.submit(type="echo")
-    await becomes(server, first, "DONE")
+    await server.becomes(first, "DONE")
     await conn.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
         " WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -368,4 +356,4 @@ async def test_a_database_restart_is_survived(
 
     second = await eventually(submitted, what="a submission")
     assert second is not None
-    await becomes(server, second, "DONE", within_s=8)
+    await server.becomes(second, "DONE")

@@ -17,7 +17,7 @@ from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as jobs_pb
 from jobqueue.v1 import job_service_pb2_grpc as jobs_grpc
 from jobqueue.wiring.server import Server
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 D = TypeVar("D", bound=Message)
 
@@ -42,7 +42,7 @@ class Facade:
         """Look a job up."""
         return (await self.jobs.GetJob(jobs_pb.GetJobRequest(job_id=job_id))).job
 
-    async def becomes(self, job_id: str, status: str, *, within_s: float = 30.0) -> job_pb2.Job:
+    async def becomes(self, job_id: str, status: str, *, within_s: float = HANG_S) -> job_pb2.Job:
         """Wait until a job has this status, one of the six words; return it."""
         wanted = job_pb2.JobStatus.Value(f"JOB_STATUS_{status}")
 

@@ -20,7 +20,7 @@ from jobqueue.runtime.ending import end
 from jobqueue.runtime.tasks import own_task
 from tests.support.certificates import Authority
 from tests.support.own_loop import stop_listening
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 ANNOTATION = "controller.kubernetes.io/pod-deletion-cost"
 NAMESPACE, POD = "jobs", "jq-worker-7d4b9-x2x4z"
@@ -72,7 +72,7 @@ class Cluster:
         """Return the pod as the worker in it finds it."""
         return find_pod(self.env(), self.folder)
 
-    async def shows(self, cost: int, *, within_s: float = 20.0) -> None:
+    async def shows(self, cost: int, *, within_s: float = HANG_S) -> None:
         """Wait until the annotation is ``cost``."""
 
         async def look() -> bool:
@@ -80,7 +80,7 @@ class Cluster:
 
         await eventually(look, within_s=within_s, what=f"cost {cost}; seen: {self.costs}")
 
-    async def is_asked(self, times: int, *, within_s: float = 20.0) -> None:
+    async def is_asked(self, times: int, *, within_s: float = HANG_S) -> None:
         """Wait for the n-th request."""
 
         async def look() -> bool:

@@ -14,7 +14,7 @@ from jobqueue.lease.interface import News
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.store.pool import Connection
 from tests.support.store import WORKER
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 from tests.support.workers import facts
 
 QUICK = LeaseSettings(lease_s=3.0, renew_interval_s=0.8, heartbeat_interval_s=0.5)
@@ -75,7 +75,7 @@ class Heard:
         self.news: list[News] = []
         leases.on_news(self.news.append)
 
-    async def hears(self, news: News, *, within_s: float = 15.0) -> None:
+    async def hears(self, news: News, *, within_s: float = HANG_S) -> None:
         """Wait until ``news`` came."""
 
         async def came() -> bool:

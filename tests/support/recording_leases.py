@@ -12,6 +12,7 @@ from jobqueue.domain.outcome import Charge, Outcome, Settlement, decide
 from jobqueue.domain.worker import WorkerFacts
 from jobqueue.errors import Unavailable
 from jobqueue.lease.interface import Answered, News
+from tests.support.waiting import HANG_S
 
 _numbers = count(1)
 
@@ -135,7 +136,7 @@ class RecordingLeases:
         for callback in self._callbacks:
             callback(news)
 
-    async def settlement(self, job: LeasedJob, within_s: float = 20.0) -> Settlement:
+    async def settlement(self, job: LeasedJob, within_s: float = HANG_S) -> Settlement:
         """Wait until this job is settled."""
         async with asyncio.timeout(within_s):
             while job.lease not in self.settled:

@@ -10,8 +10,8 @@ from tests.support.facade import Facade
 from tests.support.store import status
 from tests.support.waiting import eventually
 
-TIMES = {"lease__duration_s": 3, "lease__renew_interval_s": 0.5, "reaper__interval_ms": 100}
-"""Short leases, as settings for ``serving``."""
+TIMES = {"lease__duration_s": 60, "lease__renew_interval_s": 0.5, "reaper__interval_ms": 100}
+"""As settings for ``serving``: leases that end only when a test ends them, then at once."""
 
 
 def fake(facade: Facade, **facts: Any) -> FakeWorker:

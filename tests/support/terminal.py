@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from tests.support.waiting import eventually_sync
+from tests.support.waiting import HANG_S, eventually_sync
 
 _READ_S = 0.05
 
@@ -54,7 +54,7 @@ class Terminal:
         """Type a key."""
         os.write(self._ours, key.encode())
 
-    def sees(self, text: str, within_s: float = 30.0) -> None:
+    def sees(self, text: str, within_s: float = HANG_S) -> None:
         """Wait until ``text`` comes, and forget what came before it."""
 
         def look() -> bool:
@@ -64,7 +64,7 @@ class Terminal:
         eventually_sync(look, within_s=within_s, what=f"{text!r} on the terminal")
         self._seen = self._seen.rpartition(text.encode())[2]
 
-    def ended(self, within_s: float = 30.0) -> int:
+    def ended(self, within_s: float = HANG_S) -> int:
         """Return the exit code."""
 
         def look() -> bool:

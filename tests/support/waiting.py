@@ -7,11 +7,14 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+HANG_S = 40.0
+"""What a wait may take that must end: only against a hang, for machines stand still at times."""
+
 _LOOK_AGAIN_S = 0.02
 
 
 async def eventually(
-    probe: Callable[[], Awaitable[T]], *, within_s: float = 15.0, what: str = "the state"
+    probe: Callable[[], Awaitable[T]], *, within_s: float = HANG_S, what: str = "the state"
 ) -> T:
     """Return the probe's first true answer. Raises AssertionError with the last one."""
     deadline = time.monotonic() + within_s
@@ -22,7 +25,7 @@ async def eventually(
 
 
 def eventually_sync(
-    probe: Callable[[], T], *, within_s: float = 15.0, what: str = "the state"
+    probe: Callable[[], T], *, within_s: float = HANG_S, what: str = "the state"
 ) -> T:
     """Do the same for tests that run programs and no loop."""
     deadline = time.monotonic() + within_s

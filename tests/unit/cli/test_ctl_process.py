@@ -76,7 +76,7 @@ def test_an_interrupt_ends_a_wait_with_130(
         assert watching.stdout is not None
         assert "RUNNING" in watching.stdout.readline()
         watching.send_signal(signal.SIGINT)
-        _, told = watching.communicate(timeout=10)
+        _, told = watching.communicate(timeout=60)
     assert (watching.returncode, told) == (130, "")
 
 

@@ -23,7 +23,7 @@ from jobqueue.v1.job_service_pb2_grpc import (
     JobServiceStub,
     add_JobServiceServicer_to_server,
 )
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 
 class Servicer(JobServiceServicer):
@@ -167,7 +167,7 @@ async def test_a_cancelled_stream_ends_the_work_behind_it() -> None:
         call = door.stub.WatchJob(pb.WatchJobRequest())
         await call.read()
         call.cancel()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             await door.servicer.watch_ended.wait()
 
 
@@ -205,7 +205,7 @@ async def test_every_end_of_a_call_is_signalled_with_its_code() -> None:
 
 @pytest.mark.parametrize(
     ("timeout_s", "code"),
-    [(None, "CANCELLED"), (60.0, "CANCELLED"), (0.5, "DEADLINE_EXCEEDED")],
+    [(None, "CANCELLED"), (60.0, "CANCELLED"), (5.0, "DEADLINE_EXCEEDED")],
 )
 async def test_a_call_whose_caller_leaves_is_signalled_as_what_it_was(
     timeout_s: float | None, code: str, monkeypatch: pytest.MonkeyPatch

@@ -7,6 +7,7 @@ from jobqueue.errors import DeadlineExceeded, JobQueueError, Unavailable
 from jobqueue.runtime.clock import ManualClock
 from jobqueue.runtime.looks import SHARE
 from jobqueue.runtime.service import TURN_ENDED, USUAL_LOOK_S, Group, Service, TurnEnded
+from tests.support.waiting import HANG_S
 
 FOREVER_S = 3600.0
 
@@ -36,7 +37,7 @@ class Loop(Service):
         return await self.work(self.turns)
 
     async def reached(self, turns: int) -> None:
-        async with asyncio.timeout(5), self.news:
+        async with asyncio.timeout(HANG_S), self.news:
             await self.news.wait_for(lambda: self.turns >= turns)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from jobqueue.runtime.shutdown import ShutdownSignals, finishes_before
 from jobqueue.runtime.signals import Signal
+from tests.support.waiting import HANG_S
 
 
 def test_subscribers_hear_until_they_leave() -> None:
@@ -38,11 +39,11 @@ def test_a_failing_subscriber_hides_nothing_from_the_next(
 async def test_the_first_signal_asks_for_an_end_and_the_second_hurries() -> None:
     with ShutdownSignals() as asked:
         os.kill(os.getpid(), signal.SIGTERM)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             await asked.shutdown.wait()
         assert not asked.hurry.is_set()
         os.kill(os.getpid(), signal.SIGINT)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             await asked.hurry.wait()
         assert not asked.drain.is_set()
 
@@ -50,7 +51,7 @@ async def test_the_first_signal_asks_for_an_end_and_the_second_hurries() -> None
 async def test_sigusr1_asks_for_a_drain_only() -> None:
     with ShutdownSignals() as asked:
         os.kill(os.getpid(), signal.SIGUSR1)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             await asked.drain.wait()
         assert not asked.shutdown.is_set()
 

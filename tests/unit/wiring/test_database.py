@@ -5,6 +5,7 @@ import pytest
 from jobqueue.config.model import DbSettings
 from jobqueue.errors import Unavailable
 from jobqueue.wiring.database import await_database, cause_of, check_not_refused
+from tests.support.waiting import HANG_S
 
 NOWHERE = "postgresql://x@127.0.0.1:1/none"
 
@@ -12,9 +13,9 @@ NOWHERE = "postgresql://x@127.0.0.1:1/none"
 async def test_a_database_that_never_answers_is_given_up_after_the_patience(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         with pytest.raises(Unavailable):
-            await await_database(DbSettings(), NOWHERE, patience_s=0.6)
+            await await_database(DbSettings(), NOWHERE, patience_s=3.0)
     assert [r.getMessage() for r in caplog.records] == ["waiting for PostgreSQL"]
 
 

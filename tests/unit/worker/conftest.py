@@ -1,17 +1,22 @@
 """One executor over recorded leases, for handlers of every kind."""
 
+import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.outcome import Settlement
+from jobqueue.worker.attempt import Stop
 from jobqueue.worker.executor import Executor, RunRules
 from jobqueue.worker.registry import Registry, load_handlers
 from jobqueue.worker.runners import Runners
 from tests.support import handlers
 from tests.support.recording_leases import RecordingLeases, leased
+from tests.support.waiting import eventually
 
 KILL_GRACE_S = 0.5
 
@@ -60,10 +65,19 @@ def unfit() -> list[str]:
 
 
 @pytest.fixture
+def kill_grace_s() -> float:
+    return KILL_GRACE_S
+
+
+@pytest.fixture
 def executor(
-    leases: RecordingLeases, registry: Registry, runners: Runners, unfit: list[str]
+    leases: RecordingLeases,
+    registry: Registry,
+    runners: Runners,
+    unfit: list[str],
+    kill_grace_s: float,
 ) -> Executor:
-    rules = RunRules(kill_grace_s=KILL_GRACE_S)
+    rules = RunRules(kill_grace_s=kill_grace_s)
     return Executor(leases, registry, runners, rules, lambda _job: unfit.append("unfit"))
 
 
@@ -77,6 +91,28 @@ def run(executor: Executor, leases: RecordingLeases) -> Run:
         return await leases.settlement(job)
 
     return run
+
+
+@pytest.fixture
+def timed_out(executor: Executor, leases: RecordingLeases) -> Run:
+    """Run one job until it has noted a process in a file, and let its time be over then.
+
+    However slow the machine is, it had the time to get there.
+    """
+
+    async def timed_out(kind: str, path: Path, payload: bytes | None = None) -> Settlement:
+        job = leased(kind, os.fsencode(path) if payload is None else payload, timeout_s=3600.0)
+        running = asyncio.create_task(executor.execute(job))
+        await eventually(lambda: _noted(path), what=f"a pid in {path.name}")
+        executor.stop(job.lease, Stop.TIMED_OUT)
+        await running
+        return await leases.settlement(job)
+
+    return timed_out
+
+
+async def _noted(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from jobqueue.domain.lease import Counters, LeasedJob
 from jobqueue.domain.state import Reason
+from jobqueue.worker import claiming as module
 from jobqueue.worker.claiming import (
     LAST_IDLE_S,
     WAVES_FROM,
@@ -20,7 +21,7 @@ from jobqueue.worker.claiming import (
 from jobqueue.worker.executor import Executor
 from jobqueue.worker.signals import ATTEMPT_BROKE, AttemptBroke
 from tests.support.recording_leases import RecordingLeases, leased
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 
 @dataclass
@@ -126,7 +127,7 @@ async def test_a_claim_that_is_under_way_when_the_loop_closes_is_waited_for_and_
     await loop.claiming.turn()
     for job in jobs[WAVES_FROM // 2 :]:
         assert (await leases.settlement(job)).reason is Reason.RELEASED
-    await asyncio.wait_for(loop.claiming.idle.wait(), 20.0)
+    await asyncio.wait_for(loop.claiming.idle.wait(), HANG_S)
 
 
 async def test_a_claim_that_is_under_way_when_the_loop_ends_is_cut_off_and_handed_back(
@@ -185,7 +186,7 @@ async def test_a_job_that_has_not_begun_is_handed_back_or_cancelled_or_just_gone
     loop.claiming.release_unbegun()
     assert (await leases.settlement(released)).reason is Reason.RELEASED
     assert (await leases.settlement(cancelled)).reason is Reason.CANCELLED
-    await asyncio.wait_for(loop.claiming.idle.wait(), 20.0)
+    await asyncio.wait_for(loop.claiming.idle.wait(), HANG_S)
     assert lost.lease not in leases.settled
 
 
@@ -296,17 +297,20 @@ async def test_an_idle_worker_asks_ever_less_often(loop_of: Make) -> None:
     assert waits[-1] == LAST_IDLE_S
 
 
-async def test_a_hint_ends_the_idle_wait(loop_of: Make, leases: RecordingLeases) -> None:
-    loop = loop_of(Room())
-    loop.claiming._idle_s = 1_000.0
+async def test_a_hint_ends_the_idle_wait(
+    loop_of: Make, leases: RecordingLeases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LAST_IDLE_S", 1e6)  # so that nothing else ends it
+    loop = loop_of(Room(stall_limit_s=1e6))
+    loop.claiming.bound_s = loop.claiming._idle_s = 1e6
     hints = Hints(leases, loop.claiming)
     await loop.claiming.start()
     await hints.start()
-    await asyncio.wait_for(_claimed(leases, 1), 5)
+    await asyncio.wait_for(_claimed(leases, 1), HANG_S)
     job = leased("async-returns", b"none")
     leases.queue = [job]
     leases.hint.set()
-    await leases.settlement(job, within_s=2.0)
+    await leases.settlement(job)
     await hints.stop(0.0)
 
 
@@ -346,10 +350,10 @@ async def test_claims_resume_by_themselves_after_an_outage(
     leases.outage = True
     loop = loop_of(Room())
     await loop.claiming.start()
-    await asyncio.wait_for(_claimed(leases, 2), 5)
+    await asyncio.wait_for(_claimed(leases, 2), HANG_S)
     job = leased("async-returns", b"none")
     leases.queue, leases.outage = [job], False
-    await leases.settlement(job, within_s=10.0)
+    await leases.settlement(job)
 
 
 @pytest.mark.parametrize("stall_limit_s", [1.0, 300.0])

@@ -136,28 +136,30 @@ async def test_prints_do_not_end_up_in_the_result(run: Run) -> None:
     assert (await run("prints")).result == b"printed"
 
 
-async def test_a_timeout_ends_a_sync_handler_by_sigterm(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kill_grace_s", [600.0])
+async def test_a_timeout_ends_a_sync_handler_by_sigterm(timed_out: Run, tmp_path: Path) -> None:
     path = tmp_path / "pid"
-    settlement = await run("sleeps", str(path).encode(), timeout_s=0.3)
-    assert (settlement.reason, settlement.detail) == (Reason.TIMED_OUT, "timed out after 0.3 s")
+    settlement = await timed_out("sleeps", path)
+    assert (settlement.reason, settlement.detail) == (Reason.TIMED_OUT, "timed out after 3600 s")
     assert dead(pid_in(path))
     assert path.with_suffix(".end").read_text(encoding="ascii") == "True"
 
 
 @pytest.mark.parametrize("kind", ["ignores-term", "leaves-grandchild"])
 async def test_a_timeout_is_reported_only_when_the_whole_group_is_dead(
-    run: Run, tmp_path: Path, kind: str
+    timed_out: Run, tmp_path: Path, kind: str
 ) -> None:
     path = tmp_path / "pid"
-    settlement = await run(kind, str(path).encode(), timeout_s=0.5)
+    settlement = await timed_out(kind, path)
     assert settlement.reason is Reason.TIMED_OUT
     assert dead(pid_in(path))
 
 
+@pytest.mark.parametrize("kind", ["async-sleeps", "sleeps"])
 async def test_the_time_of_a_job_wins_over_the_handlers_and_bounds_its_renewal(
-    run: Run, leases: RecordingLeases
+    run: Run, leases: RecordingLeases, tmp_path: Path, kind: str
 ) -> None:
-    settlement = await run("async-sleeps", timeout_s=0.1)
+    settlement = await run(kind, str(tmp_path / "note").encode(), timeout_s=0.1)
     assert settlement.detail == "timed out after 0.1 s"
     # Kill grace, and the time killing may take.
     assert leases.deadlines[settlement.lease] == pytest.approx(0.1 + 0.5 + 2.0)

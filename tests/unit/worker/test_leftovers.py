@@ -43,13 +43,13 @@ async def test_what_left_the_group_of_a_handler_process_ends_with_the_attempt(
 
 
 async def test_it_ends_when_the_process_crashes_and_when_it_is_killed(
-    run: Run, tmp_path: Path
+    run: Run, timed_out: Run, tmp_path: Path
 ) -> None:
     crashed, killed = tmp_path / "crashed", tmp_path / "killed"
     settlement = await run("crashes-beside-a-daemon", str(crashed).encode())
     assert settlement.detail == "handler process died with signal SIGSEGV"
     assert dead(pid_in(crashed))
-    settlement = await run("hangs-beside-a-daemon", str(killed).encode(), timeout_s=1.0)
+    settlement = await timed_out("hangs-beside-a-daemon", killed)
     assert settlement.reason is Reason.TIMED_OUT
     assert dead(pid_in(killed))
 
@@ -60,9 +60,9 @@ async def test_what_left_the_group_of_a_command_ends_with_it(run: Run, path: Pat
     assert dead(pid_in(path))
 
 
-async def test_a_nameless_one_ends_when_its_command_is_killed(run: Run, path: Path) -> None:
+async def test_a_nameless_one_ends_when_its_command_is_killed(timed_out: Run, path: Path) -> None:
     command = f"{stray(path, f'env -u {MARK} setsid')}; sleep 60"
-    settlement = await run("shell", shell(command), timeout_s=1.0)
+    settlement = await timed_out("shell", path, shell(command))
     assert settlement.reason is Reason.TIMED_OUT
     assert dead(pid_in(path))
 
@@ -91,9 +91,12 @@ async def test_an_alarm_does_not_strike_the_next_job_of_the_process(run: Run) ->
     assert await pid_of(run, "waits-for-an-alarm") == set_in
 
 
-async def test_a_blocked_sigterm_still_ends_the_next_job(run: Run, path: Path) -> None:
+@pytest.mark.parametrize("kill_grace_s", [600.0])
+async def test_a_blocked_sigterm_still_ends_the_next_job(
+    run: Run, timed_out: Run, path: Path
+) -> None:
     blocked_in = await pid_of(run, "blocks-sigterm")
-    await run("sleeps", str(path).encode(), timeout_s=0.5)
+    await timed_out("sleeps", path)
     assert pid_in(path) == blocked_in
     assert path.with_suffix(".end").exists(), "it ended by itself, not by SIGKILL"
 

@@ -22,7 +22,7 @@ from jobqueue.worker.worker import (
     WorkerOptions,
 )
 from tests.support.recording_leases import RecordingLeases, leased
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 from tests.unit.worker.test_handlers import appears, dead
 
 FACTS = WorkerFacts("w-1", "host", 1, ("default",), (), 2, "direct", "0")
@@ -44,7 +44,7 @@ class Running:
         worker = Worker(self.leases, self._registry, FACTS, self.options)
         self.task = asyncio.create_task(worker.run(self.asked))
 
-    async def ended(self, within_s: float = 15.0) -> int:
+    async def ended(self, within_s: float = HANG_S) -> int:
         assert self.task is not None
         return await asyncio.wait_for(self.task, within_s)
 
@@ -124,14 +124,14 @@ async def test_a_worker_that_cannot_hand_back_what_it_ran_exits_non_zero(
 async def test_a_second_signal_releases_at_once_and_exits_non_zero(
     worker: Running, leases: RecordingLeases, tmp_path: Path
 ) -> None:
-    worker.options = WorkerOptions(Room(), RunRules(kill_grace_s=60.0), shutdown_grace_s=60.0)
+    worker.options = WorkerOptions(Room(), RunRules(kill_grace_s=600.0), shutdown_grace_s=600.0)
     job = leased("ignores-term", str(tmp_path / "pid").encode())
     leases.queue = [job]
     worker.start()
     pid = await appears(tmp_path / "pid")
     worker.asked.shutdown.set()
     worker.asked.hurry.set()
-    assert await worker.ended(within_s=10.0) == EXIT_HURRIED
+    assert await worker.ended() == EXIT_HURRIED
     assert leases.settled[job.lease].reason is Reason.RELEASED
     assert dead(pid)
 
@@ -147,7 +147,7 @@ async def test_a_signal_while_the_database_is_away_ends_the_start(
 
     await eventually(tried, what="the first try")
     worker.asked.shutdown.set()
-    assert await worker.ended(within_s=5.0) == EXIT_DONE
+    assert await worker.ended() == EXIT_DONE
 
 
 async def test_a_worker_waits_for_its_database(worker: Running, leases: RecordingLeases) -> None:
@@ -196,7 +196,7 @@ async def test_an_operators_command_works_like_the_signal(
     if command is WorkerCommand.SHUTDOWN:
         assert await worker.ended() == EXIT_DONE
     else:
-        await asyncio.wait_for(worker.asked.drain.wait(), 5)
+        await asyncio.wait_for(worker.asked.drain.wait(), HANG_S)
 
 
 async def test_a_cancel_request_reaches_the_running_job(

@@ -23,7 +23,7 @@ from jobqueue.worker.groups import ProcessGroup, exit_words
 from jobqueue.worker.guard import Guard
 from jobqueue.worker.supervisor import supervise
 from tests.support.programs import is_stopped
-from tests.support.waiting import eventually, eventually_sync
+from tests.support.waiting import HANG_S, eventually, eventually_sync
 from tests.unit.worker.test_handlers import appears, dead, pid_in
 
 NONE = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
@@ -152,7 +152,7 @@ async def test_a_child_whose_handlers_cannot_be_imported_says_why(guard: Guard) 
 async def test_a_child_does_not_outlive_a_worker_that_closed_its_socket(pool: Pool) -> None:
     child = await pool.take()
     child._writer.close()
-    assert await asyncio.wait_for(child.group.exited(), 10) == 0
+    assert await asyncio.wait_for(child.group.exited(), HANG_S) == 0
     with pytest.raises(ChildFailed, match="exited with code 0"):
         await child.ask(Frame({}))
     await pool.discard(child, None)
@@ -186,13 +186,13 @@ SLEEPS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\ntime.sleep(60)"
 
 async def test_a_family_ends_when_all_members_have_ended(tmp_path: Path) -> None:
     commands = [member(tmp_path, "a", AS_ASKED), member(tmp_path, "b", AS_ASKED)]
-    assert await asyncio.wait_for(supervise(commands, ShutdownSignals()), 20) == 0
+    assert await asyncio.wait_for(supervise(commands, ShutdownSignals()), HANG_S) == 0
     assert (tmp_path / "a").read_text(encoding="ascii") == "x"
 
 
 async def test_bad_settings_of_the_members_are_the_familys(tmp_path: Path) -> None:
     commands = [member(tmp_path, "a", "sys.exit(2)")]
-    assert await asyncio.wait_for(supervise(commands, ShutdownSignals()), 20) == 2
+    assert await asyncio.wait_for(supervise(commands, ShutdownSignals()), HANG_S) == 2
 
 
 @pytest.mark.parametrize(("code", "of_the_family"), [(1, 1), (0, 0)])
@@ -210,7 +210,7 @@ async def test_a_crashed_member_is_replaced_and_the_others_run_on(
 
     await eventually(again, what="the second start")
     asked.shutdown.set()
-    assert await asyncio.wait_for(family, 20) == of_the_family
+    assert await asyncio.wait_for(family, HANG_S) == of_the_family
     assert (tmp_path / "b").read_text(encoding="ascii") == "x"
 
 
@@ -238,7 +238,7 @@ async def test_signals_reach_every_member(tmp_path: Path) -> None:
     # Two signals of one kind may melt into one; a third is what an impatient operator sends.
     pid = pid_in(tmp_path / "pid")
     started = time.monotonic()
-    while not family.done() and time.monotonic() - started < 20:
+    while not family.done() and time.monotonic() - started < HANG_S:
         await asyncio.wait({family}, timeout=0.2)
         if not family.done() and not dead(pid):
             os.kill(pid, signal.SIGTERM)

@@ -105,11 +105,11 @@ async def test_a_flood_on_both_outputs_costs_no_memory(run: Run, kind: str) -> N
 
 
 async def test_a_timeout_ends_the_whole_group_of_a_stubborn_command(
-    run: Run, tmp_path: Path
+    timed_out: Run, tmp_path: Path
 ) -> None:
     path = tmp_path / "pid"
     command = f"trap '' TERM; (trap '' TERM; exec sleep 60) & echo $! > {path}; wait; sleep 60"
-    settlement = await run("shell", shell(command), timeout_s=0.5)
+    settlement = await timed_out("shell", path, shell(command))
     assert settlement.reason is Reason.TIMED_OUT
     assert dead(pid_in(path))
 
