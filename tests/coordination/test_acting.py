@@ -15,7 +15,7 @@ from jobqueue.runtime.service import Service
 from tests.support.redis import RedisServer
 from tests.support.waiting import eventually
 
-TIMEOUT_S = 0.3
+PATIENT_S, IMPATIENT_S = 60.0, 1.0
 TTL_S = 60.0
 
 
@@ -44,14 +44,14 @@ async def make(redis_server: RedisServer) -> AsyncIterator[Make]:
     """Make replicas on the Redis of the test."""
     closing, number = [], 0
 
-    def replica(ttl_s: float = TTL_S) -> Replica:
+    def replica(ttl_s: float = TTL_S, timeout_s: float = PATIENT_S) -> Replica:
         nonlocal number
         number += 1
-        settings = redis_server.settings(connect_timeout_ms=int(TIMEOUT_S * 1000))
+        settings = redis_server.settings(connect_timeout_ms=int(timeout_s * 1000))
         client, clock = open_redis(settings), ManualClock()
         lock = RedisLock(client, "lock", ttl_s=ttl_s)
         name = f"replica-{number}"
-        made = Replica(ActingLock(name, lock, timeout_s=TIMEOUT_S, clock=clock), lock, clock)
+        made = Replica(ActingLock(name, lock, timeout_s=timeout_s, clock=clock), lock, clock)
         stop = LOCK_CHANGED.subscribe(
             lambda news: made.changes.append(news) if news.lock == name else None
         )
@@ -155,7 +155,7 @@ async def test_a_flushed_lock_is_taken_again(make: Make, redis_server: RedisServ
 async def test_an_answer_that_got_lost_does_not_lock_its_asker_out(
     make: Make, redis_server: RedisServer
 ) -> None:
-    replica = make()
+    replica = make(timeout_s=IMPATIENT_S)
     with redis_server.hanging():
         await replica.turn()
         assert replica.acting.may_act()

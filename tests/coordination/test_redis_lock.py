@@ -93,7 +93,9 @@ def test_a_connection_that_was_reset_while_idle_is_replaced_at_once(
     link = Link(to_port(redis_server.port))
 
     async def extended() -> bool:
-        async with contenders(RedisSettings(addr=link.address), 1) as (lock,):
+        async with contenders(RedisSettings(addr=link.address, connect_timeout_ms=60_000), 1) as (
+            lock,
+        ):
             await lock.acquire()
             await asyncio.to_thread(link.turn, Weather.CUT)
             await asyncio.to_thread(link.turn, Weather.FAIR)

@@ -133,7 +133,7 @@ async def test_with_redis_flushed_all_the_time_nothing_happens_twice(
             async def both_acted() -> bool:
                 return all(said(server, ACTS) for server in servers)
 
-            await eventually(both_acted, within_s=30.0, what="acts of both servers")
+            await eventually(both_acted, what="acts of both servers")
     assert flushes > 50
     assert await lives(conn) == [(LIFE, JOBS * (1 + len(DELAYS_S)))]
     await assert_sound(conn)
@@ -155,7 +155,7 @@ async def test_a_holder_paused_beyond_its_lock_is_replaced_and_notices(
         async def taken_over() -> bool:
             return set(stand(other).values()) == {ACTS}
 
-        await eventually(taken_over, within_s=30.0, what="the take-over")
+        await eventually(taken_over, what="the take-over")
         before = len(holder.lines())
         await eventually(lambda: claim_and_die(conn), within_s=60.0, what="the end of all jobs")
         holder.send(signal.SIGCONT)
@@ -163,7 +163,7 @@ async def test_a_holder_paused_beyond_its_lock_is_replaced_and_notices(
         async def noticed() -> bool:
             return len(holder.lines()) > before and set(stand(holder).values()) == {STANDS_BY}
 
-        await eventually(noticed, within_s=30.0, what="the holder's notice")
+        await eventually(noticed, what="the holder's notice")
     assert await lives(conn) == [(LIFE, JOBS)]
     await assert_sound(conn)
 
@@ -188,9 +188,14 @@ async def test_a_server_without_its_redis_acts_says_so_and_recovers(
         assert "acting without the lock" in (await reported())[1]
         await eventually(lambda: claim_and_die(conn), within_s=60.0, what="the end of all jobs")
         redis.start()
-        await eventually(lambda: is_so("ok"), within_s=30.0, what="the return of Redis")
+        await eventually(lambda: is_so("ok"), what="the return of Redis")
         assert (await reported())[1] == "reaper held, scheduler held"
-        assert sorted(redis.command("KEYS", "*")) == await lock_keys(conn)
+        keys = await lock_keys(conn)
+
+        async def locked() -> bool:
+            return sorted(redis.command("KEYS", "*")) == keys
+
+        await eventually(locked, what="both locks")
     assert redis.command("KEYS", "*") == []
     redis.kill()
     await assert_sound(conn)
@@ -246,7 +251,8 @@ async def lock_keys(conn: asyncpg.Connection) -> list[str]:
 async def test_each_change_is_one_line_of_the_log(
     database: str, redis_server: RedisServer, logs: Path
 ) -> None:
-    server = ServerProgram(database, logs, redis_addr=redis_server.addr, redis_lock_ttl_ms=TTL_MS)
+    patient = {"redis_lock_ttl_ms": TTL_MS, "redis_connect_timeout_ms": 60_000}
+    server = ServerProgram(database, logs, redis_addr=redis_server.addr, **patient)
     try:
         server.ready()
 

@@ -9,6 +9,7 @@ import pytest_asyncio
 from jobqueue.store.pool import Pool, create_pool
 from tests.support.kafka import Broker, Listener, running_broker
 from tests.support.kafka_way import Way
+from tests.support.waiting import HANG_S
 
 _numbers = count(1)
 
@@ -44,6 +45,6 @@ def listener(broker: Broker, topic: str, way: Way) -> Iterator[Listener]:
 
 @pytest_asyncio.fixture
 async def pool(database: str) -> AsyncIterator[Pool]:
-    opened = await create_pool(database, size=8)
+    opened = await create_pool(database, size=8, connect_timeout_s=HANG_S)
     yield opened
     await opened.close()

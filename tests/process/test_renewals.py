@@ -7,7 +7,7 @@ import pytest
 from jobqueue.domain.outcome import Completed
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.store.pool import Connection
-from tests.support.leases import QUICK, open_leases, outlives_its_lease
+from tests.support.leases import is_renewed, open_leases
 from tests.support.settling import settled
 from tests.support.store import submit
 from tests.support.waiting import eventually
@@ -36,13 +36,12 @@ async def test_fifty_leases_are_renewed_together_and_in_time_by_a_slow_database(
     await db.execute(SLOW_RENEWALS)
     async with open_leases(database) as leases:
         jobs = await leases.claim(50, running=True)
-        for _ in range(2):
-            await outlives_its_lease(db, jobs[0], QUICK)
+        await is_renewed(db, jobs[0], times=3)
         renewals = await db.fetch("SELECT leases, least_left_s FROM public.renewals")
         assert all(await asyncio.gather(*(settled(leases, job, Completed()) for job in jobs)))
     assert {r["leases"] for r in renewals} == {50}
     assert all(r["least_left_s"] > 0 for r in renewals)
-    assert len(renewals) >= 3, "in more than two leases; a busy machine may delay some"
+    assert len(renewals) >= 3
 
 
 NOTED_RENEWALS = """

@@ -11,7 +11,7 @@ from jobqueue.errors import Unavailable
 from jobqueue.lease.direct import DirectLeases
 from jobqueue.lease.signals import LEASES_LOST, SETTLE_REFUSED, LeaseLoss
 from jobqueue.store.pool import Connection, connect
-from tests.support.leases import SLOW, expires_in, open_leases, take_one
+from tests.support.leases import SHORT, SLOW, expires_in, open_leases, take_one
 from tests.support.postgres import Cluster, database_of
 from tests.support.settling import settled
 from tests.support.store import cut, path, status, submit, waits
@@ -121,7 +121,7 @@ async def test_an_outcome_that_meets_a_full_disk_waits_for_room(
 
 async def test_a_lease_whose_outcome_is_given_up_is_over(database: str, db: Connection) -> None:
     await submit(db)
-    async with open_leases(database) as leases:
+    async with open_leases(database, settings=SHORT) as leases:
         job = await take_one(leases)
         blocker = await connect(database)
         async with blocker.transaction():

@@ -15,13 +15,13 @@ import psutil
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.lease.takeover import Takeover, expired
 from jobqueue.store.pool import Connection
-from tests.support.leases import QUICK
+from tests.support.leases import QUICK, SHORT
 from tests.support.store import (
     path,
     status,
     submit,
 )
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 
 @asynccontextmanager
@@ -49,7 +49,7 @@ async def program(
 
 async def line_of(process: Process) -> dict[str, int]:
     assert process.stdout is not None
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         said: dict[str, int] = json.loads(await process.stdout.readline())
     return said
 
@@ -73,7 +73,7 @@ async def test_a_keeper_dies_with_its_killed_worker(database: str, db: Connectio
 async def test_a_worker_whose_loop_stands_still_is_killed(database: str, db: Connection) -> None:
     (job_id,) = await submit(db)
     async with program(database, "stall", replace(QUICK, stall_limit_s=1.0)) as (process, said):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             assert await process.wait() == -signal.SIGKILL
         await eventually(lambda: gone(said["keeper"]), what="the keeper ends")
     assert await status(db, job_id) == "RUNNING", "nobody but the reaper takes it back"
@@ -88,7 +88,7 @@ async def test_a_worker_stopped_beyond_its_lease_is_reaped_once_and_its_outcome_
     async def reaped() -> bool:
         return (await reaper.step(db)).taken == 1
 
-    async with program(database, "hold", QUICK) as (process, said):
+    async with program(database, "hold", SHORT) as (process, said):
         for pid in (said["pid"], said["keeper"]):
             os.kill(pid, signal.SIGSTOP)
         await eventually(reaped, what="the lease runs out")

@@ -9,6 +9,7 @@ from jobqueue.store.pool import Connection, Pool, connect, create_pool
 from tests.support.checkup import live
 from tests.support.postgres import Cluster
 from tests.support.soundness import assert_sound
+from tests.support.waiting import HANG_S
 
 Connect = Callable[[], Awaitable[Connection]]
 
@@ -19,7 +20,7 @@ async def another(pg: Cluster, database: str) -> AsyncIterator[Connect]:
     async with AsyncExitStack() as closing:
 
         async def open_one() -> Connection:
-            connection = await connect(database, pgbouncer=pg.pooled)
+            connection = await connect(database, pgbouncer=pg.pooled, connect_timeout_s=HANG_S)
             closing.push_async_callback(connection.close)
             return connection
 
@@ -42,7 +43,7 @@ async def db(bare: Connection) -> AsyncIterator[Connection]:
 @pytest_asyncio.fixture
 async def pool(pg: Cluster, database: str) -> AsyncIterator[Pool]:
     """A pool with the product's settings."""
-    opened = await create_pool(database, size=8, pgbouncer=pg.pooled)
+    opened = await create_pool(database, size=8, pgbouncer=pg.pooled, connect_timeout_s=HANG_S)
     yield opened
     await opened.close()
 

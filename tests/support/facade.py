@@ -62,8 +62,9 @@ class Facade:
 @asynccontextmanager
 async def serving(dsn: str, **flags: object) -> AsyncIterator[Facade]:
     """Serve ``dsn`` on a free port; ``flags`` are settings, dots written as two underscores."""
+    usual = {"db.url": dsn, "grpc.port": 0, "db.connect_timeout_ms": int(HANG_S * 1000)}
     given = {key.replace("__", "."): value for key, value in flags.items()}
-    loaded = load_settings(flags={"db.url": dsn, "grpc.port": 0, **given}, env={}, path=None)
+    loaded = load_settings(flags={**usual, **given}, env={}, path=None)
     server = Server(loaded.settings, dsn)
     port = await server.start()
     try:

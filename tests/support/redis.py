@@ -33,10 +33,11 @@ class RedisServer:
         return f"127.0.0.1:{self.port}"
 
     def settings(self, **changes: Any) -> RedisSettings:
-        """Return settings that reach it; ``password`` is given as text."""
+        """Return settings that reach it, and wait as long; ``password`` is given as text."""
         if "password" in changes:
             changes["password"] = Secret(changes["password"])
-        return RedisSettings(**{"addr": self.addr} | changes)
+        usual: dict[str, Any] = {"addr": self.addr, "connect_timeout_ms": 60_000}
+        return RedisSettings(**usual | changes)
 
     def command(self, *words: str | int) -> Any:
         """Send one command on a connection of its own."""
