@@ -39,7 +39,7 @@ def test_an_operator_drains_and_then_shuts_down_a_worker(
 def test_the_job_of_a_killed_worker_runs_at_another_and_the_log_says_why(
     ctl: Ctl, queue: str, start_worker: StartWorker
 ) -> None:
-    short = {"lease_duration_s": 2, "lease_renew_interval_s": 0.5}
+    short = {"lease_duration_s": 5, "lease_renew_interval_s": 0.5}
     worker = start_worker("--queues", queue, "--worker-id", "killed", **short)
     ctl.ok("queue", "update", queue, "--base-delay", "0.1")
     command = '{"command": "[ $JQ_JOB_ATTEMPT = 1 ] && sleep 60; echo done"}'
@@ -47,7 +47,7 @@ def test_the_job_of_a_killed_worker_runs_at_another_and_the_log_says_why(
     ctl.becomes(job_id, "RUNNING")
     worker.send(signal.SIGKILL)
     assert worker.ended() == -signal.SIGKILL
-    start_worker("--queues", queue, "--worker-id", "heir", **short)
+    start_worker("--queues", queue, "--worker-id", "heir")
     job = ctl.becomes(job_id, "DONE")
     assert (job["result"], job["attempt"], job["worker_id"]) == ("done\n", 2, "heir")
     failed = [e for e in ctl.json("job", "logs", job_id)["events"] if e["to_status"] == "FAILED"]

@@ -24,7 +24,7 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="there is no libfaketime for this machine")
 
 OFF_S = 600
-LEASE_S = 3
+LEASE_S = 6
 SETTINGS = {
     "lease_duration_s": LEASE_S,
     "lease_renew_interval_s": 0.5,

@@ -16,7 +16,7 @@ from jobqueue.rpc.server import SERVICES
 from jobqueue.v1 import admin_service_pb2 as admin_pb
 from jobqueue.v1 import job_service_pb2 as pb
 from tests.support.facade import Facade, reason, serving
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_TAKEN = {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED}
@@ -58,7 +58,7 @@ async def test_a_stopping_server_says_so_ends_streams_and_refuses(facade: Facade
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await watch.read()
     assert reason(caught.value) == "SHUTTING_DOWN"
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(HANG_S):
         await stopping
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await facade.get(job_id)
@@ -83,13 +83,13 @@ async def test_submissions_under_way_are_stored_before_the_server_ends(database:
 async def test_a_hurried_end_does_not_wait_for_the_grace(facade: Facade) -> None:
     hurry = asyncio.Event()
     hurry.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(HANG_S):
         await facade.server.stop(grace_s=3600.0, hurry=hurry)
 
 
 async def test_a_deadline_that_passed_ends_the_call(facade: Facade) -> None:
     job_id = await facade.submit()
-    call = facade.jobs.WatchJob(pb.WatchJobRequest(job_id=job_id), timeout=0.3)
+    call = facade.jobs.WatchJob(pb.WatchJobRequest(job_id=job_id), timeout=5.0)
     await call.read()
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await call.read()
@@ -128,7 +128,7 @@ async def test_an_outage_of_the_database_does_not_end_the_server(tmp_path: Path)
                 except grpc.aio.AioRpcError:
                     return False
 
-            await eventually(found_again, within_s=5, what="an answer after the outage")
+            await eventually(found_again, what="an answer after the outage")
 
             async def well() -> bool:
                 status = await facade.admin.GetSystemStatus(admin_pb.GetSystemStatusRequest())

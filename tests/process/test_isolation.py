@@ -27,11 +27,10 @@ from tests.support.waiting import eventually
 from tests.unit.worker.test_handlers import dead, pid_in
 
 SLOTS = 6
-LEASE_S = 4
+LEASE_S, DEADLY_LEASE_S = 30, 4
 HANDLERS = "tests.support.handlers,tests.support.hostile_handlers"
 FLAGS = ("--handlers", HANDLERS, "--allow-shell", "--concurrency", str(SLOTS))
 TIMES = {
-    "lease__duration_s": LEASE_S,
     "lease__renew_interval_s": 0.5,
     "worker__heartbeat_interval_s": 0.5,
     "reaper__interval_ms": 100,
@@ -39,7 +38,6 @@ TIMES = {
     "scheduler__interval_ms": 100,
 }
 WORKER = {
-    "lease_duration_s": LEASE_S,
     "lease_renew_interval_s": 0.5,
     "worker_heartbeat_interval_s": 0.5,
     "worker_kill_grace_s": 0.5,
@@ -84,7 +82,7 @@ CONTAINED = [
     Hostile("leaves-a-nameless-child", None),
     Hostile("leaves-a-daemon", None),
     Hostile("crashes-beside-a-daemon", "handler process died with signal SIGSEGV"),
-    Hostile("hangs-beside-a-daemon", "timed out after 2 s", timeout_s=2),
+    Hostile("hangs-beside-a-daemon", "timed out after 5 s", timeout_s=5),
     Hostile("forks-a-slow-copy", None),
     Hostile("closes-every-file", "handler process exited with code 1"),
     Hostile("writes-into-every-file", "handler process broke the connection"),
@@ -106,7 +104,7 @@ CONTAINED = [
     Hostile("thread-sets-a-trap", "Trap"),
     Hostile("thread-raises", "SystemExit", b"exit"),
     shell(f"{LOOSE}; echo done", None),
-    shell(f"{LOOSE}; sleep 60", "timed out after 2 s", 2),
+    shell(f"{LOOSE}; sleep 60", "timed out after 5 s", 5),
     shell("kill -KILL 0", "died with signal SIGKILL"),
     shell("exec <&- >&- 2>&-; exit 0", None),
     shell(
@@ -125,28 +123,34 @@ FATAL = {
 Start = Callable[..., Program]
 
 
+@pytest.fixture
+def lease_s() -> int:
+    return LEASE_S
+
+
 @pytest_asyncio.fixture
-async def server(database: str, conn: asyncpg.Connection) -> AsyncIterator[Facade]:
-    async with serving(database, **TIMES) as facade:
+async def server(database: str, conn: asyncpg.Connection, lease_s: int) -> AsyncIterator[Facade]:
+    async with serving(database, lease__duration_s=lease_s, **TIMES) as facade:
         yield facade
     await assert_sound(conn)
 
 
 @pytest.fixture(params=["direct", "remote"])
 def start(
-    request: pytest.FixtureRequest, database: str, server: Facade, tmp_path: Path
+    request: pytest.FixtureRequest, database: str, server: Facade, tmp_path: Path, lease_s: int
 ) -> Iterator[Start]:
     """Start workers, on the database or behind the server."""
+    settings = {**WORKER, "lease_duration_s": lease_s}
     folder = tmp_path / "logs"
     folder.mkdir()
     made: list[Program] = []
 
     def start(*flags: str) -> Program:
         if request.param == "direct":
-            made.append(WorkerProgram(database, folder, *FLAGS, *flags, **WORKER))
+            made.append(WorkerProgram(database, folder, *FLAGS, *flags, **settings))
         else:
             address = f"127.0.0.1:{server.port}"
-            made.append(RemoteWorkerProgram(address, folder, *FLAGS, *flags, **WORKER))
+            made.append(RemoteWorkerProgram(address, folder, *FLAGS, *flags, **settings))
         return made[-1]
 
     yield start
@@ -217,6 +221,7 @@ async def every_slot_is_free(server: Facade, folder: Path) -> None:
         await server.becomes(job_id, "DONE")
 
 
+@pytest.mark.parametrize("lease_s", [DEADLY_LEASE_S])
 async def test_a_handler_that_ends_its_worker_costs_one_process_which_is_replaced(
     server: Facade, start: Start, tmp_path: Path
 ) -> None:

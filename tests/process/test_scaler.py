@@ -15,8 +15,10 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from jobqueue.embedded.server import EmbeddedPostgres
 from jobqueue.rpc.signals import CALL_ENDED, CallEnded
+from jobqueue.runtime.service import running_services
 from jobqueue.store.signals import QUERY_ENDED, QueryEnded
 from jobqueue.submission import demand
+from jobqueue.submission.figures import FigureReader
 from jobqueue.v1 import admin_service_pb2 as admin_pb
 from jobqueue.v1 import job_service_pb2 as pb
 from tests.support.certificates import Authority, settings
@@ -25,16 +27,22 @@ from tests.support.keda import Keda
 from tests.support.metrics import scrape
 from tests.support.programs import ServerProgram, dry_run
 from tests.support.redis import free_port
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 DEPTH = {"queues": "default", "targetPerReplica": "2"}
-HINTED_WITHIN_S = 3.0
-"""Less than the figures' own interval: only a hint is as fast."""
+NEVER_S = 1e6
 
 
 @pytest.fixture
 def port() -> int:
     return free_port()
+
+
+@pytest.fixture
+def hinted_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a server read the figures once, and then for a hint alone."""
+    monkeypatch.setattr(FigureReader.__init__, "__kwdefaults__", {"interval_s": NEVER_S})
+    monkeypatch.setattr(demand, "STALE_S", NEVER_S)
 
 
 @pytest_asyncio.fixture
@@ -67,20 +75,21 @@ async def known(keda: Keda) -> tuple[float, bool]:
     return found
 
 
-async def tells(keda: Keda, value: float, *, active: bool, within_s: float = 15.0) -> None:
+async def tells(keda: Keda, value: float, *, active: bool) -> None:
     async def look() -> bool:
         return await told(keda) == (value, active)
 
-    await eventually(look, within_s=within_s, what=f"{value}, active: {active}")
+    await eventually(look, what=f"{value}, active: {active}")
 
 
+@pytest.mark.usefixtures("hinted_only")
 async def test_a_job_just_submitted_is_told_of_at_once(facade: Facade, keda: Keda) -> None:
     spec = await keda.spec()
     assert spec.metric.startswith("s0-jq-depth-default-")
     assert spec.target == 2.0
     await tells(keda, 0.0, active=False)
     await facade.submit()
-    await tells(keda, 1.0, active=True, within_s=HINTED_WITHIN_S)
+    await tells(keda, 1.0, active=True)
 
 
 async def test_queues_that_do_not_exist_are_empty_and_delayed_jobs_no_work(
@@ -108,14 +117,17 @@ async def test_a_paused_queue_and_a_deleted_one_ask_for_nothing(facade: Facade, 
         await tells(every, 0.0, active=False)
 
 
+@pytest.mark.usefixtures("hinted_only")
 async def test_a_push_tells_the_state_at_once_and_each_change(facade: Facade, keda: Keda) -> None:
     async with aclosing(keda.push()) as states:
         assert await anext(states) is False
         changed = asyncio.create_task(anext(states))
         job_id = await facade.submit()
-        async with asyncio.timeout(HINTED_WITHIN_S):
+        async with asyncio.timeout(HANG_S):
             assert await changed is True
         await facade.jobs.CancelJob(pb.CancelJobRequest(job_id=job_id))
+        (figures,) = (loop for loop in running_services() if loop.name == "figures")
+        figures.wake()  # as at the end of an interval
         assert await anext(states) is False
     assert keda.opened == 1
 
@@ -134,6 +146,7 @@ async def test_metadata_that_cannot_be_meant_are_refused_by_every_call_with_all_
         assert "targetPerReplica: is needed" in str(caught.value.details())
 
 
+@pytest.mark.usefixtures("hinted_only")
 async def test_a_hundred_polls_cost_the_database_nothing(keda: Keda) -> None:
     queries: Counter[str] = Counter()
     calls: Counter[tuple[str, str]] = Counter()
@@ -150,7 +163,7 @@ async def test_a_hundred_polls_cost_the_database_nothing(keda: Keda) -> None:
         await keda.poll(metric)
     for stop in stops:
         stop()
-    assert queries["get_queue_stats"] <= 2, "the loop's own, every 5 s"
+    assert queries["get_queue_stats"] == 0
     for method in ("GetMetrics", "IsActive"):
         assert calls[f"ExternalScaler/{method}", "OK"] == 100
 

@@ -114,7 +114,7 @@ async def test_a_worker_that_is_told_twice_gives_everything_back_and_says_so(
                 await _stopping(worker)
                 await asyncio.sleep(moments.uniform(0, LAST_MOMENT_S))
                 worker.send(again)
-                assert await asyncio.to_thread(worker.ended, 20) == 1, worker.text()
+                assert await asyncio.to_thread(worker.ended) == 1, worker.text()
             assert await conn.fetchval(HELD) == 0
         await assert_sound(conn)
 
@@ -123,7 +123,7 @@ async def test_a_worker_that_is_told_twice_gives_everything_back_and_says_so(
 async def test_a_worker_that_is_killed_while_it_ends_loses_no_job_and_leaves_no_process(
     database: str, conn: asyncpg.Connection, tmp_path: Path, moments: random.Random
 ) -> None:
-    short = {**SETTINGS, "lease_duration_s": 3, "worker_shutdown_grace_period_s": 60}
+    short = {**SETTINGS, "lease_duration_s": 6, "worker_shutdown_grace_period_s": 60}
     async with serving(database, reaper__interval_ms=100, scheduler__interval_ms=100) as server:
         for _ in range(ROUNDS // 2):
             await feed(server, 12)

@@ -26,7 +26,7 @@ TAKEN_BACK = "a handler took a signal that ends the worker; it is taken back"
 Start = Callable[..., WorkerProgram]
 
 FAST = {
-    "lease_duration_s": 3,
+    "lease_duration_s": 30,
     "lease_renew_interval_s": 0.5,
     "worker_heartbeat_interval_s": 0.5,
     "worker_kill_grace_s": 0.5,
@@ -192,7 +192,7 @@ async def test_the_end_of_the_grace_cancels_tasks_and_still_gives_their_jobs_bac
 async def test_a_second_signal_releases_fast_and_exits_non_zero(
     server: Facade, start: Start, tmp_path: Path
 ) -> None:
-    worker = await ready(start(worker_kill_grace_s=3600))
+    worker = await ready(start(worker_kill_grace_s=60))
     job_id = await server.submit(type="ignores-term", payload=str(tmp_path / "pid").encode())
     await appears(tmp_path / "pid")
     worker.send(signal.SIGTERM)
@@ -233,7 +233,7 @@ async def test_a_killed_workers_job_runs_again_and_its_first_attempt_is_dead(
     path = tmp_path / "pid"
     command = f"[ -e {path} ] && exit 0; trap '' TERM; echo $$ > {path}; sleep 60; exit 1"
     await retries_take_long(server)
-    worker = await ready(start())
+    worker = await ready(start(lease_duration_s=3))
     job_id = await server.submit(type="shell", payload=json.dumps({"command": command}).encode())
     await appears(path)
     other = await server.submit(type="echo")

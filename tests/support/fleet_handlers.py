@@ -1,6 +1,7 @@
 """What the workers of the fleet run: short work that is under way most of the time."""
 
 import asyncio
+from pathlib import Path
 
 from jobqueue.worker import Context, handler
 from tests.support.fleet import STEADY_S, WORK_S
@@ -20,8 +21,9 @@ async def steady(context: Context) -> bytes:
     return context.payload
 
 
-@handler("nap")
-async def nap(context: Context) -> bytes:
-    """Return the payload, a number, after so many seconds."""
-    await asyncio.sleep(float(context.payload))
+@handler("gated")
+async def gated(context: Context) -> bytes:
+    """Return the payload, a path, once there is such a file."""
+    while not Path(context.payload.decode()).exists():  # noqa: ASYNC110 - a file
+        await asyncio.sleep(0.25)
     return context.payload
