@@ -22,3 +22,13 @@ def start_detached(work: Coroutine[Any, Any, T], name: str | None = None) -> asy
     trace of that one into the lines about all.
     """
     return asyncio.create_task(work, name=name, context=Context())
+
+
+async def seen_through(work: Coroutine[Any, Any, T]) -> T:
+    """Await ``work`` to its end. Who is cancelled meanwhile is told so when it has ended."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise

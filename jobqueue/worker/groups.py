@@ -15,6 +15,7 @@ import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import IO, Any
 
+from jobqueue.runtime.tasks import seen_through
 from jobqueue.worker.guard import Guard
 from jobqueue.worker.guard_process import MARK
 
@@ -93,8 +94,12 @@ class ProcessGroup:
     async def end(self, patience: Coroutine[Any, Any, object] | None = None) -> int:
         """End the group: SIGTERM, then SIGKILL once ``patience`` is over (None: at once).
 
-        Returns the leader's exit code when the leader is dead and nothing that it started lives.
+        Returns the leader's exit code when the leader is dead and nothing that it started lives. A
+        caller who is cancelled meanwhile is held until then too.
         """
+        return await seen_through(self._end(patience))
+
+    async def _end(self, patience: Coroutine[Any, Any, object] | None) -> int:
         # While the leader lives, what descends from it can be told by that.
         kin = await self._guard.sweeper.kin(self.pid) if self.alive else ()
         if patience is not None:
@@ -102,6 +107,7 @@ class ProcessGroup:
             await _first(self.exited(), patience)
         self._signal(signal.SIGKILL)
         code = await self.exited()
+        self._process.wait()  # it is dead; from here on its number may be another's
         await self._guard.sweeper.sweep(self._mark, kin)
         await self._vanish()
         self._guard.discard(self.pid)
@@ -151,29 +157,46 @@ def _watch(process: "subprocess.Popen[bytes]") -> "asyncio.Future[int]":
     ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     if sys.platform == "linux":
         with contextlib.suppress(OSError):
-            _watch_pidfd(process, ended, os.pidfd_open(process.pid))
+            _watch_pidfd(process, ended)
             return ended
     threading.Thread(target=_watch_blocking, args=(process, ended), daemon=True).start()
     return ended
 
 
-def _watch_pidfd(
-    process: "subprocess.Popen[bytes]", ended: "asyncio.Future[int]", pidfd: int
-) -> None:
-    loop = asyncio.get_running_loop()
+def _watch_pidfd(process: "subprocess.Popen[bytes]", ended: "asyncio.Future[int]") -> None:
+    loop, pidfd = asyncio.get_running_loop(), os.pidfd_open(process.pid)
 
-    def reap() -> None:
+    def look() -> None:
         loop.remove_reader(pidfd)
         os.close(pidfd)
-        _set(ended, process.wait())
+        _set(ended, _exit_code(process))
 
-    loop.add_reader(pidfd, reap)
+    try:
+        loop.add_reader(pidfd, look)
+    except BaseException:
+        os.close(pidfd)
+        raise
 
 
 def _watch_blocking(process: "subprocess.Popen[bytes]", ended: "asyncio.Future[int]") -> None:
-    code = process.wait()
+    code = _exit_code(process)
     with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
         ended.get_loop().call_soon_threadsafe(_set, ended, code)
+
+
+def _exit_code(process: "subprocess.Popen[bytes]") -> int:
+    """Wait for its end, but do not reap it: its group bears its number, and is still to be ended.
+
+    After that a signal to the group may strike whoever was given the number since.
+    """
+    if sys.platform != "linux":
+        return process.wait()
+    try:
+        found = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    except ChildProcessError:  # a handler has reaped it, and its code is lost
+        return process.wait()
+    assert found is not None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
 
 def _set(ended: "asyncio.Future[int]", code: int) -> None:

@@ -106,6 +106,8 @@ async def test_a_guard_that_died_is_replaced_and_knows_everything(guard: Guard) 
     second = spawn(guard, "import time; time.sleep(60)")
     guard.close()
     assert await first.exited() == await second.exited() == -signal.SIGKILL
+    for each in (first, second):
+        each.process.wait()
 
 
 @pytest_asyncio.fixture

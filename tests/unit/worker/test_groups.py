@@ -1,0 +1,110 @@
+"""The end of a process group: of all that it started, of nobody else, whatever comes between."""
+
+import asyncio
+import errno
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jobqueue.worker import sweep
+from jobqueue.worker.groups import ProcessGroup
+from jobqueue.worker.guard import Guard
+from jobqueue.worker.guard_process import end_strays
+from tests.support.hostile_handlers import STRAY
+from tests.unit.worker.test_handlers import appears, dead
+
+NONE = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
+
+
+@pytest.fixture
+def guard() -> Iterator[Guard]:
+    guard = Guard()
+    yield guard
+    guard.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "pid"
+
+
+def leaving_a_stray(guard: Guard, path: Path) -> ProcessGroup:
+    """Start a program that ends once what it let loose has noted its id."""
+    loose = f"setsid sh -c {shlex.quote(STRAY)} {path} &"
+    waits = f"while [ ! -e {path} ]; do sleep 0.01; done"
+    return ProcessGroup.spawn(["sh", "-c", f"{loose} {waits}"], guard, streams=NONE)
+
+
+async def test_who_is_cancelled_while_a_group_ends_is_held_until_its_strays_are_dead(
+    guard: Guard, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_look = threading.Event(), threading.Event()
+
+    def slowly(*args: object) -> None:
+        begun.set()
+        assert may_look.wait(20)
+        end_strays(*args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(sweep, "end_strays", slowly)
+    group = leaving_a_stray(guard, path)
+    stray = await appears(path)
+    await group.exited()
+    ending = asyncio.create_task(group.end())
+    await asyncio.to_thread(begun.wait, 20)
+    ending.cancel()
+    await asyncio.sleep(0)
+    assert not dead(stray)
+    may_look.set()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    assert dead(stray)
+
+
+async def test_a_leader_that_has_died_keeps_its_number_until_its_group_is_ended(
+    guard: Guard,
+) -> None:
+    group = ProcessGroup.spawn(["sh", "-c", "exit 3"], guard, streams=NONE)
+    assert await group.exited() == 3
+    os.kill(group.pid, 0)  # nobody else can have the number
+    assert await group.end() == 3
+    with pytest.raises(ProcessLookupError):
+        os.kill(group.pid, 0)
+
+
+async def test_a_leader_that_somebody_else_reaped_has_ended(guard: Guard) -> None:
+    group = ProcessGroup.spawn(["sh", "-c", "read -r _"], guard, streams=NONE)
+    await asyncio.to_thread(os.waitpid, group.pid, 0)
+    await group.exited()
+    await group.end()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread waits")
+async def test_a_leader_that_cannot_be_watched_by_a_descriptor_leaves_none_open(
+    guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[int] = []
+
+    def open_pidfd(pid: int) -> int:
+        opened.append(pidfd_open(pid))
+        return opened[-1]
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    pidfd_open = os.pidfd_open
+    monkeypatch.setattr(os, "pidfd_open", open_pidfd)
+    monkeypatch.setattr(asyncio.get_running_loop(), "add_reader", refuse)
+    group = ProcessGroup.spawn(["sh", "-c", "kill -SEGV $$"], guard, streams=NONE)
+    assert await group.exited() == -signal.SIGSEGV, "a thread has waited for it"
+    (number,) = opened
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(number)
+    monkeypatch.undo()
+    await group.end()
