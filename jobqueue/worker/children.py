@@ -67,6 +67,7 @@ class Child:
         self._reader = reader
         self._writer = writer
         self._asked = 0
+        group.on_exit(self._hang_up)
 
     @classmethod
     async def start(cls, guard: Guard, setup: ChildSetup) -> "Child":
@@ -103,7 +104,7 @@ class Child:
             return await receive(self._reader, self._asked)
         except (EOFError, OSError) as error:
             raise ChildFailed(f"handler process {exit_words(await self._death())}") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ChildFailed("handler process broke the connection to its worker") from error
 
     async def end(self, patience: Coroutine[Any, Any, object] | None = None) -> None:
@@ -116,16 +117,22 @@ class Child:
     async def _greet(self, setup: ChildSetup) -> None:
         try:
             async with asyncio.timeout(START_LIMIT_S):
-                answer = await self.ask(setup.frame())
+                await self._get_ready(setup)
         except TimeoutError as error:
             await self.end()
             raise ChildFailed("a handler process did not get ready in time") from error
         except BaseException:
             await self.end()
             raise
-        if not answer.head["ready"]:
-            await self.end()
-            raise ChildFailed(f"handlers cannot be imported: {answer.head['error']}")
+
+    async def _get_ready(self, setup: ChildSetup) -> None:
+        head = (await self.ask(setup.frame())).head
+        if not head["ready"]:
+            raise ChildFailed(f"handlers cannot be imported: {head['error']}")
+
+    def _hang_up(self) -> None:
+        """Hear a dead process to its end, but no longer: a copy of it may keep the socket open."""
+        asyncio.get_running_loop().call_later(_EXIT_LIMIT_S, self._writer.transport.abort)
 
     async def _death(self) -> int:
         """Return the exit code of a process whose socket closed, whether or not it has ended."""

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import IO, Any
 
 from jobqueue.runtime.tasks import seen_through
@@ -86,6 +86,10 @@ class ProcessGroup:
     def alive(self) -> bool:
         """True until the leader's exit was seen."""
         return not self._exit.done()
+
+    def on_exit(self, call: Callable[[], object]) -> None:
+        """Have ``call`` called on the event loop when the leader's exit was seen."""
+        self._exit.add_done_callback(lambda _: call())
 
     async def exited(self) -> int:
         """Wait for the leader; return its exit code, negative for a signal."""

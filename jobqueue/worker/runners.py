@@ -17,7 +17,7 @@ from jobqueue.domain.limits import Limits
 from jobqueue.domain.outcome import Failed, Outcome, Refused
 from jobqueue.runtime.guests import in_one_process
 from jobqueue.worker.attempt import Attempt
-from jobqueue.worker.children import CHILD, Child, ChildFailed, ChildSetup, Pool
+from jobqueue.worker.children import CHILD, ChildFailed, ChildSetup, Pool
 from jobqueue.worker.declare import Function
 from jobqueue.worker.endings import outcome_of, outcome_of_error
 from jobqueue.worker.frames import Frame, frame_outcome
@@ -118,20 +118,21 @@ class Runners:
         attempt.begin()
         try:
             answer = await child.ask(_order(handler, attempt))
+            outcome, last = frame_outcome(answer), answer.head["last"]
         except asyncio.CancelledError:
             await self._pool.discard(child, attempt.patience())
             raise
         except ChildFailed as error:
             await self._pool.discard(child, None)
             return Failed(str(error))
-        await self._put_back(child, answer)
-        return frame_outcome(answer)
-
-    async def _put_back(self, child: Child, answer: Frame) -> None:
-        if answer.head["last"]:
+        except BaseException:
+            await self._pool.discard(child, None)  # what it said is no outcome
+            raise
+        if last:
             await self._pool.discard(child, None)
         else:
             self._pool.give(child)
+        return outcome
 
 
 def shell_command(payload: bytes) -> str:

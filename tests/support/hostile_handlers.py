@@ -5,10 +5,13 @@ import ctypes
 import os
 import resource
 import signal
+import stat
+import struct
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -100,6 +103,14 @@ def forks_a_slow_copy(_context: Context) -> int:
     return copy
 
 
+@handler("dies-beside-a-copy")
+def dies_beside_a_copy(_context: Context) -> None:
+    """Die, while a copy that no hook of the interpreter saw in the making keeps all files open."""
+    if ctypes.PyDLL(None).fork() == 0:
+        time.sleep(600)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 @handler("sets-an-alarm")
 def sets_an_alarm(_context: Context) -> int:
     signal.setitimer(signal.ITIMER_REAL, 0.05)
@@ -160,6 +171,17 @@ def writes_into_every_file(_context: Context) -> None:
             os.write(fd, b"\0\0\0\2\0\0\0\0{}")
         except OSError:
             continue
+
+
+@handler("answers-too-deeply")
+def answers_too_deeply(_context: Context) -> None:
+    """Answer with what no parser reads to its end, and stay."""
+    answer = struct.pack(">II", 200_000, 0) + b"[" * 200_000
+    for fd in range(3, 64):
+        with suppress(OSError):
+            if stat.S_ISSOCK(os.fstat(fd).st_mode):
+                os.write(fd, answer)
+    time.sleep(600)
 
 
 @handler("async-exits-in-a-task")

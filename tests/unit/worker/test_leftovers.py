@@ -1,5 +1,6 @@
 """What a handler leaves behind: nothing of it outlives its attempt, nor harms the next job."""
 
+import asyncio
 import json
 import os
 import shlex
@@ -9,6 +10,8 @@ import pytest
 
 from jobqueue.domain.outcome import Fate
 from jobqueue.domain.state import Reason
+from jobqueue.worker import children
+from jobqueue.worker.frames import Frame, receive
 from jobqueue.worker.guard_process import MARK
 from tests.support.hostile_handlers import STRAY
 from tests.unit.worker.conftest import Run
@@ -115,6 +118,8 @@ async def test_a_process_that_lacks_something_since_runs_no_other_job(run: Run, 
     [
         ("closes-every-file", "handler process exited with code 1"),
         ("writes-into-every-file", "handler process broke the connection to its worker"),
+        ("answers-too-deeply", "handler process broke the connection to its worker"),
+        ("dies-beside-a-copy", "handler process died with signal SIGKILL"),
     ],
 )
 async def test_a_handler_that_breaks_its_connection_fails_alone(
@@ -125,3 +130,18 @@ async def test_a_handler_that_breaks_its_connection_fails_alone(
     assert (settlement.reason, settlement.detail) == (Reason.HANDLER_FAILED, how)
     assert dead(broken)
     assert (await run("echo", b"next")).result == b"next"
+
+
+async def test_a_process_whose_answer_says_nothing_runs_no_other_job(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await pid_of(run)
+
+    async def receive_nothing(reader: asyncio.StreamReader, number: int) -> Frame:
+        answer = await receive(reader, number)
+        return answer if number == 1 else Frame({})  # the first is of one that gets ready
+
+    monkeypatch.setattr(children, "receive", receive_nothing)
+    assert (await run("echo")).reason is Reason.HANDLER_FAILED
+    monkeypatch.undo()
+    assert dead(before)
