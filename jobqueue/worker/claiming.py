@@ -114,9 +114,13 @@ class Claiming(Service):
         return await self._claim() if self._open or self._under_way else None
 
     async def teardown(self) -> None:
-        """Have what a claim under way brings handed back."""
+        """Have what a claim under way brings handed back, or do it: it may have its answer."""
         if self._under_way is not None:
-            await end(self._under_way.jobs)
+            claim, self._under_way = self._under_way.jobs, None
+            await end(claim)
+            if claim.done() and not _failed(claim):
+                for job in claim.result():
+                    self._release(job, "claimed while the worker was closing")
 
     def hint(self) -> None:
         """There may be work: look now instead of at the end of an idle wait."""
@@ -190,8 +194,11 @@ class Claiming(Service):
             return True
         try:
             jobs = await claim.jobs
-        finally:
-            self._under_way = None
+        except BaseException:
+            if _failed(claim.jobs):
+                self._under_way = None
+            raise  # else we are cancelled, and the teardown sees to what it brings
+        self._under_way = None
         full = len(jobs) >= claim.n
         if full and self._free() - len(jobs) >= self._room.wave:
             self._send(self._room.wave)
@@ -307,6 +314,10 @@ class Hints(Service):
         if await self._leases.wait_for_work(_HINT_WAIT_S):
             self._claiming.hint()
         return 0.0
+
+
+def _failed(claim: asyncio.Task[list[LeasedJob]]) -> bool:
+    return claim.cancelled() or (claim.done() and claim.exception() is not None)
 
 
 def _broken(error: Exception) -> str:

@@ -224,9 +224,37 @@ PROGRAMS = (
     Mutant(
         "a claim that is under way outlives its worker's loop",
         "jobqueue/worker/claiming.py",
-        "            await end(self._under_way.jobs)",
+        "            await end(claim)",
         "            pass",
         "tests/unit/worker/test_claiming.py",
+    ),
+    Mutant(
+        "what a claim has brought when its worker's loop ends is nobody's",
+        "jobqueue/worker/claiming.py",
+        "if claim.done() and not _failed(claim):",
+        "if False:",
+        "tests/unit/worker/test_claiming.py",
+    ),
+    Mutant(
+        "who is cancelled while a group ends does not wait for its strays",
+        "jobqueue/worker/groups.py",
+        "await seen_through(self._end(patience))",
+        "await self._end(patience)",
+        "tests/unit/worker/test_groups.py",
+    ),
+    Mutant(
+        "the number of a group is let go before its end",
+        "jobqueue/worker/groups.py",
+        "os.WEXITED | os.WNOWAIT",
+        "os.WEXITED",
+        "tests/unit/worker/test_groups.py",
+    ),
+    Mutant(
+        "a handler process is dead only when its socket says so",
+        "jobqueue/worker/children.py",
+        "        group.on_exit(self._hang_up)\n",
+        "",
+        "tests/unit/worker/test_leftovers.py",
     ),
     Mutant(
         "a pipe of a program is closed by its number, and again by its file",

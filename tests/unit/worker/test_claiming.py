@@ -155,6 +155,67 @@ async def test_a_claim_that_is_under_way_when_the_loop_ends_is_cut_off_and_hande
     await loop.settled(*jobs)
 
 
+async def test_what_a_claim_has_brought_when_the_loop_ends_is_handed_back(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    leases.queue = jobs = [leased("async-returns", b"none") for _ in range(WAVES_FROM)]
+    loop = loop_of(Room(concurrency=WAVES_FROM))
+    assert await loop.claiming.turn() == 0.0, "a claim is under way"
+    await brought(loop)
+    await loop.claiming.teardown()
+    for job in jobs[WAVES_FROM // 2 :]:
+        assert (await leases.settlement(job)).reason is Reason.RELEASED
+    await asyncio.wait_for(loop.claiming.idle.wait(), 20.0)
+
+
+async def test_what_a_claim_brings_at_the_moment_the_loop_is_cancelled_is_handed_back(
+    loop_of: Make, leases: RecordingLeases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases.queue = [job] = [leased("async-returns", b"none")]
+    first, answers = leases.claim, asyncio.Event()
+
+    async def claim(n: int, *, running: bool) -> list[LeasedJob]:
+        await answers.wait()
+        return await first(n, running=running)
+
+    monkeypatch.setattr(leases, "claim", claim)
+    loop = loop_of(Room(concurrency=1))
+    turn = asyncio.create_task(loop.claiming.turn())
+    await asyncio.sleep(0)
+    answers.set()
+    await brought(loop)
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    await loop.claiming.teardown()
+    assert (await leases.settlement(job)).reason is Reason.RELEASED
+
+
+async def test_a_claim_that_cancels_itself_is_not_waited_for_again(
+    loop_of: Make, leases: RecordingLeases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def claim(_n: int, *, running: bool) -> list[LeasedJob]:
+        raise asyncio.CancelledError
+
+    loop = loop_of(Room(concurrency=1))
+    with monkeypatch.context() as patched:
+        patched.setattr(leases, "claim", claim)
+        with pytest.raises(asyncio.CancelledError):
+            await loop.claiming.turn()
+    leases.queue = [job] = [leased("async-returns", b"none")]
+    await loop.claiming.turn()
+    await loop.settled(job)
+
+
+async def brought(loop: Loop) -> None:
+    """Return once the claim under way has its answer, before anybody else has heard of it."""
+    claim = loop.claiming._under_way
+    assert claim is not None
+    async with asyncio.timeout(20):
+        while not claim.jobs.done():  # noqa: ASYNC110 - whoever is told of it is told too late
+            await asyncio.sleep(0)
+
+
 async def test_a_claim_waits_while_more_slots_are_being_freed_than_are_free(
     loop_of: Make, leases: RecordingLeases
 ) -> None:
