@@ -125,6 +125,16 @@ async def test_a_claim_locks_exactly_what_it_takes(db: Connection, another: Conn
         assert len(free) == 8
 
 
+async def test_a_claim_passes_over_what_another_one_holds(db: Connection, another: Connect) -> None:
+    await add_queue(db)
+    ids = await submit(db, 10)
+    other = await another()
+    await other.execute("SET lock_timeout = '1ms'")  # whoever waits fails
+    async with db.transaction():
+        assert len(await claim(db, 4)) == 4
+        assert [job.job_id for job in await claim(other, 4)] == ids[4:8]
+
+
 async def test_concurrent_claimers_all_fill_up_and_share_no_job(
     db: Connection, another: Connect
 ) -> None:
