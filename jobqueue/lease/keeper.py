@@ -6,7 +6,6 @@ import math
 import os
 import sys
 import time
-from asyncio.subprocess import PIPE, Process
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -14,6 +13,7 @@ from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
 from jobqueue.errors import Unavailable
+from jobqueue.lease.keeper_link import KeeperLink
 from jobqueue.lease.messages import (
     Beat,
     Begin,
@@ -42,7 +42,6 @@ from jobqueue.runtime.log import write_relayed
 from jobqueue.runtime.service import STOP_GRACE_S, Service
 from jobqueue.store.signals import tell_moved
 
-_CHUNK = 65_536
 _LISTEN_S = 1.0
 
 
@@ -96,7 +95,7 @@ class Keeper(Service):
         self._proven: dict[Lease, float] = {}
         self._deadlines: dict[Lease, float] = {}
         self._dropped: list[Lease] = []
-        self._process: Process | None = None
+        self._link: KeeperLink | None = None
         self._decoder = Decoder()
         self._worker: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         if worker is not None:
@@ -108,7 +107,7 @@ class Keeper(Service):
     @property
     def pid(self) -> int | None:
         """The keeper process that runs now."""
-        return self._process.pid if self._process else None
+        return self._link.pid if self._link else None
 
     async def registered(self, timeout_s: float) -> int:
         """Return the worker's number. Raises Unavailable when it has none within ``timeout_s``."""
@@ -181,15 +180,14 @@ class Keeper(Service):
         """Start the process when there is none; hear what it says."""
         if self._closing:
             return None
-        process = self._process or await self._spawn()
-        assert process.stdout is not None
+        link = self._link or await self._spawn()
         try:
             async with asyncio.timeout(_LISTEN_S):
-                data = await process.stdout.read(_CHUNK)
+                data = await link.read()
         except TimeoutError:
             return 0.0
         if not data and not self._closing:
-            raise RuntimeError(f"the keeper process ended with {await self._reap(process)}")
+            raise RuntimeError(f"the keeper process ended with {await self._reap(link)}")
         for message in self._decoder.feed(data):
             self._hear(message)
         return 0.0
@@ -197,48 +195,41 @@ class Keeper(Service):
     async def stop(self, grace_s: float = STOP_GRACE_S) -> None:
         """End the process by the end of its input; kill it when that takes too long."""
         self._closing = True
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
+        if self._link is not None:
+            self._link.tell_to_end()
         await super().stop(grace_s)
 
     async def teardown(self) -> None:
         """Leave no process behind."""
-        if self._process is not None:
-            await self._reap(self._process)
+        if self._link is not None:
+            await self._reap(self._link)
 
-    async def _spawn(self) -> Process:
+    async def _spawn(self) -> KeeperLink:
         self._give_up_lapsed()
         self._decoder = Decoder()
-        self._process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            self._program,
-            str(os.getpid()),
-            stdin=PIPE,
-            stdout=PIPE,
-            # A signal to the worker's group is for the worker: while it drains it needs leases.
-            start_new_session=True,
-        )
+        argv = [sys.executable, "-m", self._program, str(os.getpid())]
+        self._link = await KeeperLink.open(argv)
         worker = self._worker.result() if self._worker.done() else None
         self._tell(Begin(self._source, self._settings, self._facts, worker, self._draining))
         for lease, proven_at in self._proven.items():
             self._tell(Hold((lease,), proven_at))
         for lease, at in self._deadlines.items():
             self._tell(Deadline(lease, at))
-        return self._process
+        return self._link
 
-    async def _reap(self, process: Process) -> int | None:
-        """Wait for its end, and return the exit code; None when a handler took that from us."""
-        self._process = None
-        if process.stdin is not None:
-            process.stdin.close()
-        for _ in range(2):
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LISTEN_S):
-                    return await process.wait()
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-        return None
+    async def _reap(self, link: KeeperLink) -> int | None:
+        """Wait for its end, and return the exit code; None when it resists."""
+        self._link = None
+        link.tell_to_end()
+        try:
+            for _ in range(2):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LISTEN_S):
+                        return await link.ended()
+                link.kill()
+            return None
+        finally:
+            link.close()
 
     def _give_up_lapsed(self) -> None:
         """Without a keeper nobody else does; this counts when none can be started for long."""
@@ -285,9 +276,8 @@ class Keeper(Service):
 
     def _tell(self, message: Message) -> None:
         """Send one message without waiting; a keeper that is not there is told all when it is."""
-        process = self._process
-        if process is not None and process.stdin is not None and not process.stdin.is_closing():
-            process.stdin.write(encode(message))
+        if self._link is not None:
+            self._link.write(encode(message))
 
 
 def _say_for(message: Moved | Logged) -> None:

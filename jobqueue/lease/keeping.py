@@ -1,18 +1,21 @@
 """A keeper process: renews a worker's leases where no handler can starve it (R-4.4).
 
-``python -m MODULE PID`` is started by the worker PID, before anything else, with pipes on stdin
-and stdout; MODULE calls ``run_keeper`` and says how the leases are reached. A thread would not do:
-one regular expression that holds the interpreter for ten seconds stops every thread of its
-process. It ends with its worker: by the end of its stdin, and on Linux by the parent-death signal.
+``python -m MODULE PID`` is started by the worker PID, before anything else, with a socket as its
+stdin; MODULE calls ``run_keeper`` and says how the leases are reached. A thread would not do: one
+regular expression that holds the interpreter for ten seconds stops every thread of its process. It
+ends with its worker: by the end of its stdin, and on Linux by the parent-death signal.
 It ignores the signals by which people end workers, because a worker that drains still needs its
 leases.
 """
 
 import asyncio
 import logging
+import os
 import signal
+import socket
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -45,21 +48,16 @@ _STOP_S = 1.0
 _UNHEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
 
-class Pipe(asyncio.Protocol):
+class Pipe:
     """The way to the worker. Never blocks: a worker that does not read must not stop renewals."""
 
-    def __init__(self) -> None:
-        self._transport: asyncio.WriteTransport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep what to write to."""
-        assert isinstance(transport, asyncio.WriteTransport)
-        self._transport = transport
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self._writer = writer
 
     def tell(self, message: Message) -> None:
         """Send one message; nothing happens when the worker is gone."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(encode(message))
+        if not self._writer.is_closing():
+            self._writer.write(encode(message))
 
 
 class PipeHandler(logging.Handler):
@@ -116,7 +114,7 @@ class KeeperProcess:
         duties = Group(self.duties())
         await duties.start_all()
         try:
-            while data := await reader.read(_CHUNK):
+            while data := await _read(reader):
                 for message in decoder.feed(data):
                     self.hear(message)
         finally:
@@ -149,19 +147,24 @@ def _pass_on(pipe: Pipe, moves: Mapping[Move, int]) -> None:
         pipe.tell(Moved(move.queue, move.status, move.reason, count))
 
 
+async def _read(reader: asyncio.StreamReader) -> bytes:
+    with suppress(ConnectionError):  # a worker that was killed left something unread
+        return await reader.read(_CHUNK)
+    return b""
+
+
 async def _serve(parent: int, make: MakeKeeper) -> None:
-    """Serve the worker at the other end of stdin and stdout."""
-    loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin.buffer)
-    _, pipe = await loop.connect_write_pipe(Pipe, sys.stdout.buffer)
+    """Serve the worker at the other end of stdin."""
+    worker = socket.socket(fileno=os.dup(sys.stdin.fileno()))
+    reader, writer = await asyncio.open_unix_connection(sock=worker)
+    pipe = Pipe(writer)
     logging.getLogger().handlers[:] = [PipeHandler(pipe)]
     logging.captureWarnings(True)
     catch_strays()
     JOBS_MOVED.subscribe(partial(_pass_on, pipe))
     decoder, begin = Decoder(), None
     waiting: list[Message] = []
-    while begin is None and (data := await reader.read(_CHUNK)):
+    while begin is None and (data := await _read(reader)):
         waiting += decoder.feed(data)
         begin = waiting[0] if waiting else None
     if not isinstance(begin, Begin):
