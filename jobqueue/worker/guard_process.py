@@ -7,6 +7,7 @@ the standard library only, so that it starts fast and stays small; the worker im
 """
 
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -21,6 +22,7 @@ MARK = "JOBQUEUE_MARK"
 
 _PREFIX = f"{MARK}=".encode()
 _UNMARKED = ""
+_NEED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 _STRAYS_LIMIT_S = 1.0
 _LOOK_AGAIN_S = 0.002
 
@@ -71,22 +73,35 @@ class Carriers:
         self._empty: set[tuple[int, int]] = set()
         self.unsure = False
         """Whether the last look met some without an environment whom no look met before: a program
-        that is just being started shows none for a moment."""
+        that is just being started shows none for a moment. Or whether it could not see all: there
+        was no descriptor to be had."""
 
     def of(self, marks: AbstractSet[str]) -> list[int]:
         """Look, and return the living processes that carry one of these."""
-        unmarked, empty, found = set(), set(), []
+        found: list[int] = []
+        try:
+            self.unsure = self._look(marks, found)
+        except OSError:
+            self.unsure = True
+        return found
+
+    def _look(self, marks: AbstractSet[str], found: list[int]) -> bool:
+        unmarked, empty, unseen = set(), set(), False
         for who in _entries():
-            mark = _UNMARKED if who in self._unmarked else _mark_of(who[0])
+            try:
+                mark = _UNMARKED if who in self._unmarked else _mark_of(who[0])
+            except OSError:
+                unseen = True
+                continue
             if mark is None:
                 empty.add(who)
             elif mark == _UNMARKED:
                 unmarked.add(who)
             elif mark in marks:
                 found.append(who[0])
-        self.unsure = bool(empty - self._empty)
+        unsure = unseen or bool(empty - self._empty)
         self._unmarked, self._empty = unmarked, empty
-        return found
+        return unsure
 
 
 def end_strays(marks: AbstractSet[str], kin: Collection[Kin], carriers: Carriers) -> None:
@@ -107,13 +122,13 @@ def end_strays(marks: AbstractSet[str], kin: Collection[Kin], carriers: Carriers
 
 
 def processes() -> list[Process]:
-    """Return all that live."""
+    """Return all that live, as far as there are descriptors to see them with."""
     found = []
-    for pid, _ in _entries():
-        # The name before the last bracket may hold anything.
-        fields = (_read(pid, "stat") or b"").rpartition(b")")[2].split(maxsplit=20)
-        if fields and fields[0] not in b"ZX":
-            found.append(Process(Kin(pid, fields[19]), int(fields[1])))
+    with contextlib.suppress(OSError):
+        for pid, _ in _entries():
+            fields = _fields(pid)
+            if fields and fields[0] not in b"ZX":
+                found.append(Process(Kin(pid, fields[19]), int(fields[1])))
     return found
 
 
@@ -148,20 +163,36 @@ def _mark_of(pid: int) -> str | None:
     return next(own, _PREFIX)[len(_PREFIX) :].decode("ascii", "replace")
 
 
+def _fields(pid: int) -> list[bytes]:
+    with contextlib.suppress(OSError):
+        # The name before the last bracket may hold anything.
+        return (_read(pid, "stat") or b"").rpartition(b")")[2].split(maxsplit=20)
+    return []
+
+
 def _entries() -> Iterator[tuple[int, int]]:
-    """Yield the number of each process, and the inode of its folder."""
-    with contextlib.suppress(OSError), os.scandir("/proc") as entries:
-        yield from ((int(each.name), each.inode()) for each in entries if each.name.isdigit())
+    """Yield the number of each process, and the inode of its folder. Raises OSError in need."""
+    try:
+        with os.scandir("/proc") as entries:
+            yield from ((int(each.name), each.inode()) for each in entries if each.name.isdigit())
+    except OSError as error:
+        if error.errno in _NEED:
+            raise
 
 
 def _read(pid: int, what: str) -> bytes | None:
-    """Return a file of a process; nothing of one that is gone, None of one that is not ours."""
+    """Return a file of a process; nothing of one that is gone, None of one that is not ours.
+
+    Raises OSError when there is not what it takes to look.
+    """
     try:
         with open(f"/proc/{pid}/{what}", "rb", buffering=0) as file:  # noqa: PTH123 - 200 a look
             return file.read()
     except PermissionError:
         return None
-    except OSError:
+    except OSError as error:
+        if error.errno in _NEED:
+            raise
         return b""
 
 

@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from jobqueue.worker import sweep
+from jobqueue.worker import guard_process, sweep
 from jobqueue.worker.groups import ProcessGroup
 from jobqueue.worker.guard import Guard
 from jobqueue.worker.guard_process import end_strays
@@ -108,3 +108,35 @@ async def test_a_leader_that_cannot_be_watched_by_a_descriptor_leaves_none_open(
         os.fstat(number)
     monkeypatch.undo()
     await group.end()
+
+
+@pytest.mark.parametrize("lacking", ["folder", "files"])
+async def test_strays_are_looked_for_again_when_there_was_no_descriptor_to_look_with(
+    guard: Guard, path: Path, monkeypatch: pytest.MonkeyPatch, lacking: str
+) -> None:
+    looks, refused, scandir = 0, 0, os.scandir
+
+    def opened(what: str, call: Callable[[], object]) -> object:
+        nonlocal refused
+        if looks <= 2 and what == lacking:
+            refused += 1
+            raise OSError(errno.EMFILE, "Too many open files")
+        return call()
+
+    def look(folder: str) -> object:
+        nonlocal looks
+        looks += 1
+        return opened("folder", lambda: scandir(folder))
+
+    def look_into(file: str, mode: str, buffering: int) -> object:
+        return opened("files", lambda: open(file, mode, buffering))  # noqa: PTH123 - as it is called
+
+    group = leaving_a_stray(guard, path)
+    stray = await appears(path)
+    await group.exited()
+    monkeypatch.setattr(os, "scandir", look)
+    monkeypatch.setattr(guard_process, "open", look_into, raising=False)
+    await group.end()
+    monkeypatch.undo()
+    assert refused > 1
+    assert dead(stray)
