@@ -11,7 +11,7 @@ from jobqueue.lease.signals import (
     SettleRefused,
 )
 from jobqueue.remote.signals import CERTIFICATES_CHANGED
-from jobqueue.runtime.log import Logger, get_logger
+from jobqueue.runtime.log import Logger, Quiet, get_logger
 from jobqueue.worker.signals import (
     ATTEMPT_BEGUN,
     ATTEMPT_BROKE,
@@ -19,6 +19,7 @@ from jobqueue.worker.signals import (
     ATTEMPT_FAILED,
     CHILD_DIED,
     HANDLER_STUCK,
+    LOOK_HANGS,
     OUTCOME_DROPPED,
     PHASE_ENTERED,
     PROCESS_ENDED,
@@ -27,6 +28,7 @@ from jobqueue.worker.signals import (
     AttemptEnded,
     ChildDied,
     HandlerStuck,
+    LookHangs,
     OutcomeDropped,
     PhaseEntered,
     ProcessEnded,
@@ -41,6 +43,7 @@ class WorkerLog:
 
     def __init__(self, **context: object) -> None:
         self._log: Logger = get_logger(__name__).bind(**context)
+        self._quiet = Quiet()
 
     def listen(self) -> None:
         """Subscribe to everything, for the life of the process."""
@@ -52,6 +55,7 @@ class WorkerLog:
         OUTCOME_DROPPED.subscribe(self._dropped)
         HANDLER_STUCK.subscribe(self._stuck)
         CHILD_DIED.subscribe(self._child_died)
+        LOOK_HANGS.subscribe(self._look_hangs)
         PHASE_ENTERED.subscribe(self._phase)
         PROCESS_ENDED.subscribe(self._process_ended)
         LEASES_LOST.subscribe(self._lost)
@@ -83,6 +87,11 @@ class WorkerLog:
 
     def _child_died(self, news: ChildDied) -> None:
         self._log.warning("a handler process ended by itself", pid=news.pid, how=news.how)
+
+    def _look_hangs(self, news: LookHangs) -> None:
+        if self._quiet.admits("look"):
+            words = "the look for what jobs left behind hangs; they end without it"
+            self._log.warning(words, seconds=news.seconds)
 
     def _phase(self, news: PhaseEntered) -> None:
         log = self._log.bind(**({"detail": news.detail} if news.detail else {}))

@@ -57,6 +57,13 @@ class ChildDied:
 
 
 @dataclass(frozen=True, slots=True)
+class LookHangs:
+    """A look at the processes of the machine has no end: an attempt was over without it."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessEnded:
     """One of several worker processes ended; ``again_in_s`` None: it is not replaced."""
 
@@ -86,5 +93,6 @@ OUTCOME_DROPPED: Signal[OutcomeDropped] = Signal("outcome_dropped")
 ATTEMPT_BROKE: Signal[AttemptBroke] = Signal("attempt_broke")
 HANDLER_STUCK: Signal[HandlerStuck] = Signal("handler_stuck")
 CHILD_DIED: Signal[ChildDied] = Signal("child_died")
+LOOK_HANGS: Signal[LookHangs] = Signal("look_hangs")
 PHASE_ENTERED: Signal[PhaseEntered] = Signal("phase_entered")
 PROCESS_ENDED: Signal[ProcessEnded] = Signal("process_ended")

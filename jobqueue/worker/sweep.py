@@ -6,12 +6,23 @@ mark, a variable that it inherited, or by its descent, seen while the leader liv
 
 import asyncio
 import errno
-from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
 
 from jobqueue.worker.guard_process import Carriers, Kin, Process, descendants, end_strays, processes
+from jobqueue.worker.signals import LOOK_HANGS, LookHangs
+
+LOOK_LIMIT_S = 10.0
+"""A look takes milliseconds, and kills for a second at most. But the kernel lets who reads of a
+process wait for as long as that one waits for a disk that is gone."""
+
+_SLICES = 10
+"""Time in which the worker itself stood still hardly counts."""
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -22,11 +33,12 @@ class Sweeper:
 
     def __init__(self) -> None:
         # A thread of its own: those of the loop are at the disposal of handlers, who may hang.
-        self._thread = ThreadPoolExecutor(1, "sweep")
+        self._thread = _Daemon("sweep")
         self._living: _Joined[int, list[Process]] = _Joined(
             lambda _leaders: processes(), self._thread
         )
         self._ends = _Joined(self._end, self._thread)
+        self._looks: set[asyncio.Task[Any]] = set()
         self._carriers = Carriers()  # belongs to the thread
 
     def stand_by(self) -> None:
@@ -40,20 +52,65 @@ class Sweeper:
             raise BlockingIOError(errno.EAGAIN, str(error)) from error
 
     async def kin(self, leader: int) -> list[Kin]:
-        """Return what descends from a living leader."""
-        return descendants(leader, await self._living.ask(leader))
+        """Return what descends from a living leader; nothing when the look hangs."""
+        return descendants(leader, await self._answer(self._living.ask(leader)) or ())
 
     async def sweep(self, mark: str, kin: Sequence[Kin]) -> None:
-        """Return when nothing with this mark is alive, nor any of ``kin``."""
-        await self._ends.ask((mark, kin))
+        """Return when nothing with this mark is alive, nor any of ``kin``, or the look hangs."""
+        await self._answer(self._ends.ask((mark, kin)))
 
     def close(self) -> None:
         """Look no more."""
         self._thread.shutdown(wait=False)
 
+    async def _answer(self, look: Coroutine[Any, Any, R]) -> R | None:
+        """Wait for a look; one that hangs is left to itself, and no attempt waits with it."""
+        task = asyncio.create_task(look)
+        self._looks.add(task)
+        task.add_done_callback(self._looks.discard)
+        for _ in range(_SLICES):
+            await asyncio.wait({task}, timeout=LOOK_LIMIT_S / _SLICES)
+            if task.done():
+                return task.result()
+        LOOK_HANGS.emit(LookHangs(LOOK_LIMIT_S))
+        return None
+
     def _end(self, asked: Sequence[tuple[str, Sequence[Kin]]]) -> None:
         kin = [each for _, theirs in asked for each in theirs]
         end_strays({mark for mark, _ in asked}, kin, self._carriers)
+
+
+class _Daemon(Executor):
+    """One thread. It keeps no process from ending, as one of the library's would: it may hang."""
+
+    def __init__(self, name: str) -> None:
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._work: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._closed = False
+
+    def submit(self, call: Callable[..., R], /, *args: Any, **options: Any) -> "Future[R]":
+        """Do it soon. Raises RuntimeError when there is no thread to be had, or no more."""
+        if self._closed:
+            raise RuntimeError("it is closed")
+        if self._thread.ident is None:
+            self._thread.start()
+        done: Future[R] = Future()
+        self._work.put((done, partial(call, *args, **options)))
+        return done
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002, FBT001, FBT002 - the library's interface
+        """Do nothing after what was asked so far."""
+        self._closed = True
+        self._work.put(None)
+
+    def _run(self) -> None:
+        while work := self._work.get():
+            done, call = work
+            if done.set_running_or_notify_cancel():
+                try:
+                    done.set_result(call())
+                except BaseException as error:  # noqa: BLE001 - told to whoever asked
+                    done.set_exception(error)
 
 
 @dataclass

@@ -17,6 +17,7 @@ from jobqueue.worker import guard_process, sweep
 from jobqueue.worker.groups import ProcessGroup
 from jobqueue.worker.guard import Guard
 from jobqueue.worker.guard_process import end_strays
+from jobqueue.worker.signals import LOOK_HANGS, LookHangs
 from tests.support.hostile_handlers import STRAY
 from tests.unit.worker.test_handlers import appears, dead
 
@@ -65,6 +66,37 @@ async def test_who_is_cancelled_while_a_group_ends_is_held_until_its_strays_are_
     with pytest.raises(asyncio.CancelledError):
         await ending
     assert dead(stray)
+
+
+async def test_a_group_ends_without_a_look_that_hangs(
+    guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[LookHangs] = []
+    forget, goes_on = LOOK_HANGS.subscribe(told.append), threading.Event()
+    monkeypatch.setattr(sweep, "LOOK_LIMIT_S", 0.1)
+    monkeypatch.setattr(sweep, "end_strays", lambda *_: goes_on.wait(60))
+    group = ProcessGroup.spawn(["sh", "-c", "exit 3"], guard, streams=NONE)
+    async with asyncio.timeout(30):
+        await group.exited()
+        assert await group.end() == 3
+    goes_on.set()
+    forget()
+    assert told
+
+
+def test_a_look_that_hangs_keeps_no_process_from_its_end() -> None:
+    code = (
+        "import asyncio, threading\n"
+        "from jobqueue.worker import sweep\n"
+        "sweep.LOOK_LIMIT_S = 0.1\n"
+        "sweep.end_strays = lambda *_: threading.Event().wait()\n"
+        "async def main():\n"
+        "    sweeper = sweep.Sweeper()\n"
+        "    await sweeper.sweep('mark', ())\n"
+        "    sweeper.close()\n"
+        "asyncio.run(main())\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
 
 
 async def test_a_leader_that_has_died_keeps_its_number_until_its_group_is_ended(
