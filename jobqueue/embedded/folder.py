@@ -38,14 +38,11 @@ class FolderLock:
     def take(self) -> None:
         """Raise EmbeddedError naming the holder's pid when the folder is in use."""
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if not _locked(fd):
-            holder = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
+        try:
+            self._sign(fd)
+        except BaseException:
             os.close(fd)
-            raise EmbeddedError(
-                f"the embedded database in {self._path.parent} is already run by process {holder}"
-            )
-        os.ftruncate(fd, 0)
-        os.write(fd, f"{os.getpid()}\n".encode("ascii"))
+            raise
         self._fd = fd
 
     def release(self) -> None:
@@ -53,6 +50,15 @@ class FolderLock:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+    def _sign(self, fd: int) -> None:
+        if not _locked(fd):
+            holder = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
+            raise EmbeddedError(
+                f"the embedded database in {self._path.parent} is already run by process {holder}"
+            )
+        os.ftruncate(fd, 0)
+        os.write(fd, f"{os.getpid()}\n".encode("ascii"))
 
 
 def _locked(fd: int) -> bool:
