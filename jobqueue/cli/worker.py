@@ -5,6 +5,7 @@ What loads a driver or handlers is imported when a worker starts: `--help` must 
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +35,23 @@ _PROGRAM = "jq-worker"
 HEALTH_PORT, METRICS_PORT, LAST_PORT = 8081, 9091, 65_535
 NO_PLACE = "-"
 """Of one of several processes that tells its parent nothing."""
+
+LINGER_S = 5.0
+"""What handlers have left in threads may hold up the end of a worker for so long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What one of several processes knows of that.
+
+    ``place``: where it tells what it runs; ``done``: its exit code for an end as asked.
+    """
+
+    place: str | None = None
+    done: int = 0
+
+
+ALONE = Member()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +155,7 @@ def _names(_context: click.Context, _option: click.Parameter, text: str) -> tupl
     callback=print_version,
     help="Print version and commit.",
 )
-def cli(place: str | None, /, **given: Any) -> None:
+def cli(member: Member | None, /, **given: Any) -> None:
     """Claim jobs, run their handlers, record what came of them.
 
     Settings come from flags, then JQ_* variables, then --config, then defaults. A worker claims
@@ -157,12 +175,12 @@ def cli(place: str | None, /, **given: Any) -> None:
     begin()
     # Like `python -m`: handlers live where the worker is started.
     sys.path.insert(0, str(Path.cwd()))
-    _exit(_start(flags, place))
+    _exit(_start(flags, member or ALONE))
 
 
-def _start(flags: Flags, place: str | None) -> int:
+def _start(flags: Flags, member: Member) -> int:
     try:
-        return _work(flags, _start_up(flags), place)
+        return _work(flags, _start_up(flags), member)
     except SettingsError as error:
         refuse(_PROGRAM, error)
     except InvalidArgument as error:
@@ -198,7 +216,7 @@ def _with_own_ports(loaded: Loaded) -> Settings:
     return settings
 
 
-def _work(flags: Flags, start: Start, place: str | None) -> int:
+def _work(flags: Flags, start: Start, member: Member) -> int:
     from jobqueue.wiring.options import EmbeddedChoice  # noqa: PLC0415 - not for --help
     from jobqueue.wiring.pod_cost import listener, open_board  # noqa: PLC0415 - the same
     from jobqueue.wiring.worker import (  # noqa: PLC0415 - loads the driver
@@ -214,14 +232,14 @@ def _work(flags: Flags, start: Start, place: str | None) -> int:
     route = flags.connection.route() if start.remote else None
     choice = WorkerChoice(flags.worker_id, flags.queues, flags.concurrency, embedded, route)
     check_choice(choice)
-    choice = replace(choice, tells=listener(place, settings.worker, os.environ))
+    choice = replace(choice, tells=listener(member.place, settings.worker, os.environ))
     if settings.worker.processes == 1:
-        return _run(work(settings, choice, build_registry(settings)))
+        return _run(work(settings, choice, build_registry(settings)), member.done)
     board = open_board(settings.worker)
     commands = _commands(flags, settings, board.place if board else lambda _: None)
     if flags.worker_id is not None:
         check_choice(replace(choice, worker_id=commands[-1][-1]))
-    return _run(work_in_processes(settings, choice, commands, board))
+    return _run(work_in_processes(settings, choice, commands, board), member.done)
 
 
 def _commands(
@@ -257,7 +275,7 @@ def _name(flags: Flags, i: int) -> Sequence[str]:
     return () if flags.worker_id is None else ("--worker-id", f"{flags.worker_id}-{i + 1}")
 
 
-def _run(work: Coroutine[Any, Any, int]) -> int:
+def _run(work: Coroutine[Any, Any, int], done: int = 0) -> int:
     import uvloop  # noqa: PLC0415 - not for --help
 
     from jobqueue.runtime.guests import run_among_guests  # noqa: PLC0415 - the same
@@ -268,6 +286,7 @@ def _run(work: Coroutine[Any, Any, int]) -> int:
         if code:
             # A handler that ignores its end would keep the loop, or the interpreter, from ending.
             _exit(code)
+        _end_within(LINGER_S, done)
         return code
 
     def told(error: BaseException) -> None:
@@ -284,10 +303,20 @@ def _exit(code: int) -> NoReturn:
     os._exit(code)
 
 
-def main(place: str = NO_PLACE) -> None:
-    """Run the program; ``place`` is where one of several processes tells what it runs."""
+def _end_within(seconds: float, code: int) -> None:
+    """End by then at the latest: the interpreter waits without end for what runs in threads.
+
+    A handler that called ``asyncio.to_thread`` and was ended has left its call there.
+    """
+    last = threading.Timer(seconds, os._exit, (code,))
+    last.daemon = True
+    last.start()
+
+
+def main(place: str = NO_PLACE, done: int = 0) -> None:
+    """Run the program; one of several processes says what it knows of that (see ``Member``)."""
     prepare_grpc()
-    cli.main(prog_name=_PROGRAM, obj=None if place == NO_PLACE else place)
+    cli.main(prog_name=_PROGRAM, obj=Member(None if place == NO_PLACE else place, done))
 
 
 if __name__ == "__main__":

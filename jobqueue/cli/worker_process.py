@@ -15,6 +15,6 @@ from jobqueue.worker.supervisor import EXIT_AS_ASKED
 if __name__ == "__main__":
     end_with_parent(int(sys.argv.pop(1)), signal.SIGTERM)
     try:
-        main(sys.argv.pop(1))
+        main(sys.argv.pop(1), EXIT_AS_ASKED)
     except SystemExit as end:
         sys.exit(end.code or EXIT_AS_ASKED)
