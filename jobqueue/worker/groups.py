@@ -22,6 +22,10 @@ from jobqueue.worker.guard_process import MARK
 _VANISH_LIMIT_S = 1.0
 """SIGKILL empties a group at once; only zombies that no init process reaps look alive longer."""
 
+_TAKEN = 256
+"""In place of an exit code that a handler took from us, by ``waitpid`` or by ignoring SIGCHLD. None
+that a process can have: what is not known to have gone well has not."""
+
 
 class ProcessGroup:
     """One started program and everything it starts.
@@ -138,6 +142,8 @@ class ProcessGroup:
 
 def exit_words(code: int) -> str:
     """Return ``exited with code 3`` or ``died with signal SIGSEGV``."""
+    if code == _TAKEN:
+        return "ended, and a handler took its exit code from the worker"
     if code >= 0:
         return f"exited with code {code}"
     try:
@@ -197,8 +203,8 @@ def _exit_code(process: "subprocess.Popen[bytes]") -> int:
         return process.wait()
     try:
         found = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    except ChildProcessError:  # a handler has reaped it, and its code is lost
-        return process.wait()
+    except ChildProcessError:
+        return _TAKEN
     assert found is not None
     return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
 
