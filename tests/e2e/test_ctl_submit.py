@@ -158,6 +158,6 @@ def test_a_wait_ends_with_9_when_it_takes_too_long(ctl: Ctl, queue: str) -> None
 
 
 def test_a_wait_is_not_cut_by_the_timeout_of_calls(ctl: Ctl) -> None:
-    slow = ("--type", "shell", "--payload", '{"command": "sleep 4; echo slow"}')
-    ended = ctl(*SUBMIT, *slow, "--wait", "--timeout", "3")
+    slow = ("--type", "shell", "--payload", '{"command": "sleep 7; echo slow"}')
+    ended = ctl(*SUBMIT, *slow, "--wait", "--timeout", "6")
     assert (ended.code, ended.err) == (0, "")

@@ -24,6 +24,7 @@ from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as pb
 from tests.support.certificates import Authority, settings
 from tests.support.facade import Facade, reason, serving
+from tests.support.waiting import HANG_S
 
 SECRET = "a secret of thirty-two bytes, or so"
 KEYS = {role: f"{role}-key-0123456789" for role in Role}
@@ -54,11 +55,11 @@ async def code_of(facade: Facade, method: MethodDescriptor, *headers: tuple[str,
     channel: Any = facade.channel
     try:
         if method.server_streaming:
-            stream = channel.unary_stream(path)(b"", metadata=headers, timeout=2)
+            stream = channel.unary_stream(path)(b"", metadata=headers, timeout=HANG_S)
             await stream.read()
             stream.cancel()
         else:
-            await channel.unary_unary(path)(b"", metadata=headers, timeout=2)
+            await channel.unary_unary(path)(b"", metadata=headers, timeout=HANG_S)
     except grpc.aio.AioRpcError as error:
         return error.code().name
     return "OK"

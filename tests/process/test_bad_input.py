@@ -90,10 +90,12 @@ class Target:
         if not method.server_streaming:
             await channel.unary_unary(path)(request, timeout=ANSWER_WITHIN_S)
             return
+        too_large = len(request) > message_bytes(path)
+        within_s = ANSWER_WITHIN_S if too_large else FIRST_WORD_WITHIN_S
         if method.client_streaming:
-            call = channel.stream_stream(path)(iter([request]), timeout=FIRST_WORD_WITHIN_S)
+            call = channel.stream_stream(path)(iter([request]), timeout=within_s)
         else:
-            call = channel.unary_stream(path)(request, timeout=FIRST_WORD_WITHIN_S)
+            call = channel.unary_stream(path)(request, timeout=within_s)
         await call.read()
         call.cancel()
 

@@ -12,7 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as pb
 from tests.support.facade import Facade, bad_fields, reason, serving
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 MIB = 1024 * 1024
@@ -244,6 +244,6 @@ async def test_a_watch_sends_the_job_now_and_after_each_change_until_it_is_termi
 
     await eventually(begun)
     await facade.jobs.CancelJob(pb.CancelJobRequest(job_id=job_id))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         await watching
     assert seen == [job_pb2.JOB_STATUS_PENDING, job_pb2.JOB_STATUS_DEAD_LETTERED]

@@ -97,7 +97,7 @@ def test_a_frozen_database_does_not_outlast(
 
 
 QUICK = {
-    "lease_duration_s": 3,
+    "lease_duration_s": 10,
     "lease_renew_interval_s": 0.5,
     "worker_heartbeat_interval_s": 0.5,
     "worker_kill_grace_s": 0.5,

@@ -14,16 +14,17 @@ from jobqueue.client import AsyncClient, JobSpec
 from jobqueue.errors import DeadlineExceeded, Unavailable
 from jobqueue.store.faults import retrying, translated
 from jobqueue.store.pool import create_pool
+from tests.support.fleet import ENDED, LEFT
 from tests.support.pgbouncer import find_pgbouncer
 from tests.support.postgres import PooledCluster, database_of, with_database
 from tests.support.programs import Program, ServerProgram, WorkerProgram
 from tests.support.soundness import assert_sound
+from tests.support.store import submit
 from tests.support.waiting import eventually
 
-QUEUE, JOBS = "pooled", 400
+QUEUE, JOBS, MORE = "pooled", 400, 200
 SCARCE = 2
 """Connections to PostgreSQL, for a server and a worker that would have a dozen."""
-ENDED = "SELECT count(*) FROM jobqueue.finished"
 NOT_DONE_ONCE = """
     SELECT job FROM jobqueue.job_event_log
     GROUP BY job HAVING count(*) FILTER (WHERE to_status = 'DONE') <> 1
@@ -86,21 +87,23 @@ async def test_all_jobs_are_done_once_though_pgbouncer_and_the_server_are_restar
             for program in programs:
                 await asyncio.to_thread(program.ready)
             await submit_jobs(first.address)
-            assert await ended(direct, 50) < JOBS, "PgBouncer is killed too late"
+            await ended(direct, 50)
+            await submit(direct, MORE, queue=QUEUE, type="steady")
             pg.bouncer.kill()
             await eventually(lambda: nobody(direct, database), what="the end of all sessions")
-            pg.bouncer.start()
+            assert await direct.fetchval(LEFT) >= 50, "PgBouncer is killed too late"
             before = await direct.fetchval(ENDED)
+            pg.bouncer.start()
             await ended(direct, before + 50)
             first.send(signal.SIGTERM)
             assert await asyncio.to_thread(first.ended) == 0
             programs.append(await asyncio.to_thread(server(database, logs).ready))
-            await ended(direct, JOBS)
+            await ended(direct, JOBS + MORE)
             assert 0 < await direct.fetchval(SESSIONS, database_of(database)) <= SCARCE
         finally:
             for program in programs:
                 program.kill()
-    assert await direct.fetchval("SELECT count(*) FROM jobqueue.jobs") == JOBS
+    assert await direct.fetchval("SELECT count(*) FROM jobqueue.jobs") == JOBS + MORE
     assert await direct.fetch(NOT_DONE_ONCE) == []
     await assert_sound(direct)
 

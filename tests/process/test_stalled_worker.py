@@ -72,7 +72,7 @@ async def test_a_keeper_dies_with_its_killed_worker(database: str, db: Connectio
 
 async def test_a_worker_whose_loop_stands_still_is_killed(database: str, db: Connection) -> None:
     (job_id,) = await submit(db)
-    async with program(database, "stall", replace(QUICK, stall_limit_s=1.0)) as (process, said):
+    async with program(database, "stall", replace(QUICK, stall_limit_s=5.0)) as (process, said):
         async with asyncio.timeout(HANG_S):
             assert await process.wait() == -signal.SIGKILL
         await eventually(lambda: gone(said["keeper"]), what="the keeper ends")

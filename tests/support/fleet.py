@@ -2,16 +2,20 @@
 
 import asyncio
 import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import asyncpg
 
 from tests.support.programs import Program
+from tests.support.store import submit
 from tests.support.waiting import eventually
 
 # How long its handlers work.
 WORK_S, STEADY_S = 0.02, 0.1
 
 ENDED = "SELECT count(*) FROM jobqueue.finished"
+LEFT = "SELECT (SELECT count(*) FROM jobqueue.jobs) - (SELECT count(*) FROM jobqueue.finished)"
 NOT_DONE_ONCE = """
     SELECT s.job_id, s.status, count(e.seq) AS times
     FROM jobqueue.job_status s
@@ -27,8 +31,29 @@ _JUST_STARTED = """
 """
 
 
+@asynccontextmanager
+async def work_never_ends(dsn: str, queue: str, least: int) -> AsyncIterator[None]:
+    """Add jobs where fewer than ``least`` are left: what happens in the block meets work."""
+    db = await asyncpg.connect(dsn)
+
+    async def add() -> None:
+        while True:
+            if await db.fetchval(LEFT) < least:
+                await submit(db, least, queue=queue, type="steady")
+            await asyncio.sleep(0.1)  # the pace of a load
+
+    adding = asyncio.create_task(add())
+    try:
+        yield
+        assert not adding.done(), adding
+    finally:
+        adding.cancel()
+        await asyncio.wait({adding})
+        await db.close()
+
+
 async def kill_at_work(
-    conn: asyncpg.Connection, program: Program, name: str, *, work_s: float, within_s: float
+    conn: asyncpg.Connection, program: Program, name: str, *, work_s: float
 ) -> None:
     """Kill the worker of this name while a job is in its hands that takes ``work_s`` seconds.
 
@@ -44,7 +69,7 @@ async def kill_at_work(
         program.send(signal.SIGCONT)
         return False
 
-    await eventually(stands_still_at_work, within_s=within_s, what="a worker at work")
+    await eventually(stands_still_at_work, what="a worker at work")
     await kill(program)
 
 
