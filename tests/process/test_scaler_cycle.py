@@ -16,11 +16,12 @@ SHORT = Cycle(
     max_replicas=3,
     cooldown_s=1.0,
     stabilisation_s=1.0,
-    limit_s=60.0,
+    limit_s=200.0,
 )
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 async def test_replicas_follow_the_work_from_none_and_back_and_never_are_zero_while_a_job_runs(
     database: str, tmp_path: Path
 ) -> None:
