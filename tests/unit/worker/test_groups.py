@@ -113,7 +113,7 @@ async def test_a_leader_that_has_died_keeps_its_number_until_its_group_is_ended(
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody can tell")
 async def test_a_leader_that_somebody_else_reaped_has_not_ended_well(guard: Guard) -> None:
     group = ProcessGroup.spawn(["sh", "-c", "read -r _"], guard, streams=NONE)
-    await asyncio.to_thread(os.waitpid, group.pid, 0)
+    os.waitpid(group.pid, 0)  # noqa: ASYNC222 - before the loop can look
     code = await group.exited()
     assert exit_words(code) == "ended, and a handler took its exit code from the worker"
     assert await group.end() == code != 0
