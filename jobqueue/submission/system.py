@@ -27,5 +27,4 @@ class System:
 
     async def identity(self) -> str:
         """Return a name that no other database has. Raises Unavailable or DeadlineExceeded."""
-        with translated():
-            return str(await self._pool.fetchval(_IDENTITY, timeout=_PROBE_TIMEOUT_S))
+        return str(await retrying(lambda: self._pool.fetchval(_IDENTITY, timeout=_PROBE_TIMEOUT_S)))

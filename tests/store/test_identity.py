@@ -1,5 +1,10 @@
 """The name of a database, by which servers know that they share it."""
 
+from itertools import count
+from typing import Any
+
+import pytest
+
 from jobqueue.store.pool import Connection, Pool, create_pool
 from jobqueue.store.statements import statement
 from jobqueue.submission.system import System
@@ -24,3 +29,18 @@ async def test_an_ordinary_role_may_ask_for_it(pool: Pool, conn: Connection) -> 
         assert await connection.fetchval(statement("identify_database"))
         await connection.execute("RESET ROLE")
     await conn.execute("DROP ROLE jq_ordinary")
+
+
+async def test_an_identity_that_does_not_come_in_time_is_asked_for_again(
+    pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, tries = pool.fetchval, count(1)
+
+    async def late_once(query: str, **how: Any) -> Any:
+        if next(tries) == 1:
+            raise TimeoutError
+        return await ask(query, **how)
+
+    monkeypatch.setattr(pool, "fetchval", late_once)
+    assert await System(pool).identity()
+    assert next(tries) == 3
