@@ -4,6 +4,7 @@ import asyncio
 import json
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -219,7 +220,7 @@ async def test_a_keeper_that_is_killed_is_replaced_and_costs_no_lease(
     first = await conn.fetchval(EXPIRY)
 
     async def renewed() -> bool:  # more than once: the first may have been on its way
-        return bool(await conn.fetchval(f"SELECT ({EXPIRY}) > $1 + interval '1 s'", first))
+        return bool(await conn.fetchval(EXPIRY) > first + timedelta(seconds=1))
 
     await eventually(renewed, what="renewals by another keeper")
     go.touch()

@@ -16,7 +16,7 @@ SHORT = Cycle(
     max_replicas=3,
     cooldown_s=1.0,
     stabilisation_s=1.0,
-    limit_s=200.0,
+    limit_s=100.0,
 )
 
 

@@ -21,6 +21,13 @@ async def steady(context: Context) -> bytes:
     return context.payload
 
 
+@handler("nap")
+async def nap(context: Context) -> bytes:
+    """Return the payload, a number, after so many seconds."""
+    await asyncio.sleep(float(context.payload))
+    return context.payload
+
+
 @handler("gated")
 async def gated(context: Context) -> bytes:
     """Return the payload, a path, once there is such a file."""
