@@ -12,6 +12,7 @@ from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.outcome import Settlement
 from jobqueue.worker.attempt import Stop
 from jobqueue.worker.executor import Executor, RunRules
+from jobqueue.worker.guard import Guard
 from jobqueue.worker.registry import Registry, load_handlers
 from jobqueue.worker.runners import Runners
 from tests.support import handlers
@@ -22,6 +23,13 @@ KILL_GRACE_S = 0.5
 
 
 Run = Callable[..., Awaitable[Settlement]]
+
+
+@pytest.fixture
+def guard() -> Iterator[Guard]:
+    guard = Guard()
+    yield guard
+    guard.close()
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,13 +22,6 @@ from tests.support.hostile_handlers import STRAY
 from tests.unit.worker.test_handlers import appears, dead
 
 NONE = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
-
-
-@pytest.fixture
-def guard() -> Iterator[Guard]:
-    guard = Guard()
-    yield guard
-    guard.close()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -27,13 +27,6 @@ from tests.support.waiting import HANG_S, eventually, eventually_sync
 from tests.unit.worker.test_handlers import appears, dead, pid_in
 
 NONE = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
-
-
-@pytest.fixture
-def guard() -> Iterator[Guard]:
-    guard = Guard()
-    yield guard
-    guard.close()
 
 
 def spawn(guard: Guard, code: str, *args: str) -> ProcessGroup:
