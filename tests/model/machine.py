@@ -95,18 +95,18 @@ class QueueMachine(RuleBasedStateMachine):
         self.stored += [job_id for job_id, _ in items if job_id in self.model.jobs]
         specs = [(job_id, draws.spec_of(item, self.database)) for job_id, item in items]
         storing = store_items(self.db, specs, atomic=atomic, horizon_s=HORIZON_S)
-        if atomic and refused:
-            agree("the item at fault", refused[0], self._rejected(storing))
-            return
-        found = self.run(storing)
-        answers = [(s.outcome, None if s.outcome in REFUSED else s.job_id) for s in found]
-        agree("answers to submissions", expected, answers)
+        wanted = refused[0] if atomic and refused else expected
+        agree("answers to submissions", wanted, self._answers(storing))
 
-    def _rejected(self, storing: Coroutine[Any, Any, list[Stored]]) -> object:
+    def _answers(self, storing: Coroutine[Any, Any, list[Stored]]) -> object:
+        """Return what became of each item, or which one had all refused."""
         try:
-            return self.run(storing)
+            found = self.run(storing)
         except DRIVER_ERRORS as error:
-            return rejected_item(error)
+            if fault := rejected_item(error):
+                return fault
+            raise
+        return [(s.outcome, None if s.outcome in REFUSED else s.job_id) for s in found]
 
     def _dated(self, item: Item) -> Item:
         if item.not_before is None:
