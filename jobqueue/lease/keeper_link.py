@@ -5,13 +5,13 @@ started for want of one, and a keeper is tried again for as long as it takes.
 """
 
 import asyncio
-import contextlib
 import socket
 import subprocess
 from collections.abc import Sequence
 from typing import Self
 
-_CHUNK = 65_536
+from jobqueue.lease.messages import read_some
+
 _LOOK_S = 0.01
 
 
@@ -47,9 +47,7 @@ class KeeperLink:
 
     async def read(self) -> bytes:
         """Return what it says next; nothing at its end."""
-        with contextlib.suppress(ConnectionError):  # it was killed, and left something unread
-            return await self._reader.read(_CHUNK)
-        return b""
+        return await read_some(self._reader)
 
     def write(self, data: bytes) -> None:
         """Send without waiting; nothing happens when it is gone or told to end."""

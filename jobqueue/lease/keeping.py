@@ -15,7 +15,6 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -34,6 +33,7 @@ from jobqueue.lease.messages import (
     Message,
     Moved,
     encode,
+    read_some,
 )
 from jobqueue.runtime.collector import calm_collector
 from jobqueue.runtime.log_lines import Throttle, exception_of, message_of, own_context
@@ -43,7 +43,6 @@ from jobqueue.runtime.service import Group, Service
 from jobqueue.runtime.strays import catch_strays
 from jobqueue.store.signals import JOBS_MOVED, Move
 
-_CHUNK = 65_536
 _STOP_S = 1.0
 _UNHEEDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
@@ -114,7 +113,7 @@ class KeeperProcess:
         duties = Group(self.duties())
         await duties.start_all()
         try:
-            while data := await _read(reader):
+            while data := await read_some(reader):
                 for message in decoder.feed(data):
                     self.hear(message)
         finally:
@@ -147,12 +146,6 @@ def _pass_on(pipe: Pipe, moves: Mapping[Move, int]) -> None:
         pipe.tell(Moved(move.queue, move.status, move.reason, count))
 
 
-async def _read(reader: asyncio.StreamReader) -> bytes:
-    with suppress(ConnectionError):  # a worker that was killed left something unread
-        return await reader.read(_CHUNK)
-    return b""
-
-
 async def _serve(parent: int, make: MakeKeeper) -> None:
     """Serve the worker at the other end of stdin."""
     worker = socket.socket(fileno=os.dup(sys.stdin.fileno()))
@@ -164,7 +157,7 @@ async def _serve(parent: int, make: MakeKeeper) -> None:
     JOBS_MOVED.subscribe(partial(_pass_on, pipe))
     decoder, begin = Decoder(), None
     waiting: list[Message] = []
-    while begin is None and (data := await _read(reader)):
+    while begin is None and (data := await read_some(reader)):
         waiting += decoder.feed(data)
         begin = waiting[0] if waiting else None
     if not isinstance(begin, Begin):

@@ -1,13 +1,15 @@
 """What a worker and its keeper process say to each other.
 
-Frames on the keeper's stdin and stdout: four bytes of length, big-endian, then one JSON object.
+Frames on the socket between them: four bytes of length, big-endian, then one JSON object.
 What is said of every job, Hold and Drop, is packed instead: a letter, then numbers of eight bytes.
 Instants are readings of the monotonic clock, which all processes of one machine share.
 """
 
+import asyncio
 import json
 import struct
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any
@@ -17,6 +19,7 @@ from jobqueue.domain.worker import WorkerFacts
 from jobqueue.lease.settings import LeaseSettings
 
 _HEADER = 4
+_PIECE = 65_536
 _HOLD, _DROP = b"H", b"D"
 _INSTANT, _PAIR = struct.Struct("=d"), struct.Struct("=qq")
 
@@ -271,3 +274,10 @@ def _typed(name: str, value: Any) -> Any:
             return WorkerFacts(**value | lists)
         case _:
             return value
+
+
+async def read_some(reader: asyncio.StreamReader) -> bytes:
+    """Return what the other one says next, for a ``Decoder``; nothing when it is gone."""
+    with suppress(ConnectionError):  # it was killed, and left something unread
+        return await reader.read(_PIECE)
+    return b""

@@ -90,12 +90,8 @@ class _Head:
         self.kept += data[: self._size - len(self.kept)]
 
 
-class _Tail:
+class _Tail(_Head):
     """Keeps the last ``size`` bytes, and one more that shows that there were more."""
-
-    def __init__(self, size: int) -> None:
-        self.kept = bytearray()
-        self._size = size + 1
 
     def take(self, data: bytes) -> None:
         self.kept += data

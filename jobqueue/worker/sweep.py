@@ -16,13 +16,11 @@ from typing import Any, Generic, TypeVar
 
 from jobqueue.worker.guard_process import Carriers, Kin, Process, descendants, end_strays, processes
 from jobqueue.worker.signals import LOOK_HANGS, LookHangs
+from jobqueue.worker.waiting import awake_slices
 
 LOOK_LIMIT_S = 10.0
 """A look takes milliseconds, and kills for a second at most. But the kernel lets who reads of a
 process wait for as long as that one waits for a disk that is gone."""
-
-_SLICES = 10
-"""Time in which the worker itself stood still hardly counts."""
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -68,8 +66,8 @@ class Sweeper:
         task = asyncio.create_task(look)
         self._looks.add(task)
         task.add_done_callback(self._looks.discard)
-        for _ in range(_SLICES):
-            await asyncio.wait({task}, timeout=LOOK_LIMIT_S / _SLICES)
+        for slice_s in awake_slices(LOOK_LIMIT_S):
+            await asyncio.wait({task}, timeout=slice_s)
             if task.done():
                 return task.result()
         LOOK_HANGS.emit(LookHangs(LOOK_LIMIT_S))

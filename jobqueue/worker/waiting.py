@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+from collections.abc import Iterator
+from itertools import repeat
 
 _SLICES = 8
 
@@ -27,9 +29,14 @@ async def any_set_within_awake(seconds: float, *events: asyncio.Event) -> None:
     """Wait likewise, for about ``seconds`` in which this process ran.
 
     One that was stopped, or whose loop was held, wakes up to a limit that is over, and to events
-    that it could not hear. Here each such time counts for an eighth of ``seconds`` at most.
+    that it could not hear.
     """
-    for _ in range(_SLICES):
-        await any_set_within(seconds / _SLICES, *events)
+    for slice_s in awake_slices(seconds):
+        await any_set_within(slice_s, *events)
         if any(event.is_set() for event in events):
             return
+
+
+def awake_slices(seconds: float) -> Iterator[float]:
+    """Cut a wait up, so that a stop of this process counts for an eighth of it at most."""
+    return repeat(seconds / _SLICES, _SLICES)
