@@ -125,10 +125,8 @@ class Settler:
             await self._persist(batch)
         except TRANSIENT:
             self._conclude(self._left(batch), frozenset())
-        except JobQueueError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may be about one of them alone
             await self._split(self._left(batch), error)
-        except Exception as error:  # noqa: BLE001 - the callers of this batch hear it
-            self._fail(self._left(batch), error)
 
     async def _persist(self, batch: Sequence[Ending]) -> None:
         """Write, and what is left again over transient errors, until patience ends."""
@@ -159,23 +157,24 @@ class Settler:
         """Return those that have no answer yet."""
         return [ending for ending in batch if ending.lease in self._answers]
 
-    async def _split(self, batch: Sequence[Ending], error: JobQueueError) -> None:
+    async def _split(self, batch: Sequence[Ending], error: Exception) -> None:
         """Halve a refused batch until the one outcome that is at fault stands alone."""
-        if len(batch) == 1:
-            await self._replace(batch[0], error)
+        if len(batch) <= 1:
+            for ending in batch:
+                await self._replace(ending, error)
             return
         middle = len(batch) // 2
         await self._settle_batch(batch[:middle])
         await self._settle_batch(batch[middle:])
 
-    async def _replace(self, ending: Ending, error: JobQueueError) -> None:
+    async def _replace(self, ending: Ending, error: Exception) -> None:
         """Record that the outcome could not be recorded, rather than nothing."""
         SETTLE_REFUSED.emit(SettleRefused(ending.lease, error))
         try:
             await self._persist([_substitute(ending, error)])
         except TRANSIENT:
             self._conclude([ending], frozenset())
-        except JobQueueError as refused:
+        except Exception as refused:  # noqa: BLE001 - who asked hears it
             self._fail([ending], refused)
 
     def _fail(self, batch: Sequence[Ending], error: Exception) -> None:
@@ -215,7 +214,7 @@ def _tell(
             ANSWER_BROKE.emit(AnswerBroke(job, fault))
 
 
-def _substitute(ending: Ending, error: JobQueueError) -> Ending:
+def _substitute(ending: Ending, error: Exception) -> Ending:
     """A job that was never started cannot fail: it goes back instead, without the words."""
     if not ending.job.running:
         return replace(ending, outcome=Released())

@@ -28,7 +28,7 @@ class LeaseLoss:
 
 @dataclass(frozen=True, slots=True)
 class SettleRefused:
-    """The database refused an outcome for what it contains; it is recorded as a failure."""
+    """An outcome could not be stored for what it contains; that is recorded as a failure."""
 
     lease: Lease
     error: Exception

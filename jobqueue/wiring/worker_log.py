@@ -107,7 +107,7 @@ class WorkerLog:
         self._log.warning("lease lost", job_id=str(news.job_id), queue=news.queue, why=news.why)
 
     def _refused(self, news: SettleRefused) -> None:
-        self._log.error("the database refused an outcome", error=news.error)
+        self._log.error("an outcome could not be stored", error=news.error)
 
     def _certificates(self, fault: str) -> None:
         if fault:

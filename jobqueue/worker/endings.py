@@ -6,6 +6,7 @@ Total: whatever a handler does, there is an outcome, its text can be stored and 
 import json
 import traceback
 
+from jobqueue.domain.backoff import bounded_delay
 from jobqueue.domain.limits import Limits, safe_text
 from jobqueue.domain.outcome import Completed, Failed, Outcome, Postponed, Refused
 from jobqueue.worker.verdicts import Done, Fail, RetryLater
@@ -47,7 +48,7 @@ def outcome_of_error(error: BaseException, limits: Limits) -> Outcome:
 def _outcome_of_error(error: BaseException, limits: Limits) -> Outcome:
     match error:
         case RetryLater():
-            return Postponed(error.delay_s, _safe(error.why, limits))
+            return Postponed(bounded_delay(float(error.delay_s)), _safe(error.why, limits))
         case Fail():
             return Refused(_safe(error.why, limits))
         case _:

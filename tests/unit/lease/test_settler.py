@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from jobqueue.domain.lease import Lease
-from jobqueue.domain.outcome import Completed, Failed, Released
+from jobqueue.domain.outcome import Completed, Failed, Postponed, Released
 from jobqueue.errors import Internal, Unavailable
 from jobqueue.lease import settler as module
 from jobqueue.lease.settler import Ending, Settler, Written
@@ -232,8 +232,22 @@ async def test_who_takes_an_answer_badly_takes_nobody_elses_away() -> None:
     assert await recorded(settler, done(3)), "the loop goes on"
 
 
-async def test_a_fault_of_our_own_reaches_the_callers_and_stops_nothing() -> None:
-    faults = iter([ZeroDivisionError(), None])
+async def test_a_fault_of_our_own_about_one_outcome_costs_no_other() -> None:
+    def act(batch: Sequence[Ending]) -> None:
+        if any(isinstance(s.outcome, Postponed) and s.outcome.delay_s == "30" for s in batch):
+            raise TypeError("must be real number, not str")
+
+    flusher = Flusher(act)
+    odd = replace(done(5), outcome=Postponed("30"))  # type: ignore[arg-type]
+    batch = [odd if job == 5 else done(job) for job in range(9)]
+    assert await asyncio.gather(*recorded_all(make(flusher), batch)) == [True] * 9
+    failed = [s for b in flusher.batches for s in b if isinstance(s.outcome, Failed)]
+    assert [s.lease for s in failed] == [odd.lease]
+    assert "must be real number, not str" in failed[0].outcome.error
+
+
+async def test_a_fault_of_our_own_about_all_reaches_the_callers_and_stops_nothing() -> None:
+    faults = iter([ZeroDivisionError(), ZeroDivisionError(), None])
 
     def act(_: Sequence[Ending]) -> None:
         if (fault := next(faults)) is not None:

@@ -1,7 +1,9 @@
 import asyncio
+import math
 
 import pytest
 
+from jobqueue.domain.backoff import MAX_DELAY_S
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.outcome import Completed, Failed, Postponed, Refused
 from jobqueue.worker.endings import describe, outcome_of, outcome_of_error
@@ -136,6 +138,13 @@ class Late(RetryLater):
         """Not say when."""
 
 
+class Told(RetryLater):
+    """Says when with what the other side sent, which is anything."""
+
+    def __init__(self, delay_s: object) -> None:
+        self.delay_s = delay_s  # type: ignore[assignment]
+
+
 class Trap(Fail):
     def __init__(self) -> None:
         """Leave the word to a property."""
@@ -150,3 +159,16 @@ def test_verdicts_of_classes_of_its_own_are_outcomes_whatever_they_forgot() -> N
     late = Failed("Late, which cannot be read: AttributeError")
     assert outcome_of_error(Late(), LIMITS) == late
     assert outcome_of_error(Trap(), LIMITS) == Failed("Trap, which cannot be read: SystemExit")
+
+
+@pytest.mark.parametrize("said", [None, [], "soon", 10**400])
+def test_a_delay_that_is_no_number_is_a_clear_failure(said: object) -> None:
+    outcome = outcome_of_error(Told(said), LIMITS)
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith("Told, which cannot be read: ")
+
+
+def test_a_delay_that_can_be_read_as_one_is_one_within_its_bounds() -> None:
+    said = ["30", -1, math.inf, math.nan]
+    delays = [outcome_of_error(Told(each), LIMITS) for each in said]
+    assert delays == [Postponed(s, "") for s in (30.0, 0.0, MAX_DELAY_S, MAX_DELAY_S)]
