@@ -27,6 +27,7 @@ class ShutdownSignals:
         self.shutdown = asyncio.Event()
         self.hurry = asyncio.Event()
         self.drain = asyncio.Event()
+        self._asked = False
         self._ours: dict[int, object] = {}
 
     def __enter__(self) -> Self:
@@ -60,7 +61,9 @@ class ShutdownSignals:
             loop.remove_signal_handler(number)
 
     def _asked_to_end(self) -> None:
-        (self.hurry if self.shutdown.is_set() else self.shutdown).set()
+        # Others may have set ``shutdown``, such as an operator: then this is still the first signal.
+        (self.hurry if self._asked else self.shutdown).set()
+        self._asked = True
 
 
 class SignalWatch(Service):

@@ -48,6 +48,19 @@ async def test_the_first_signal_asks_for_an_end_and_the_second_hurries() -> None
         assert not asked.drain.is_set()
 
 
+async def test_the_first_signal_after_an_operators_command_does_not_hurry() -> None:
+    with ShutdownSignals() as asked:
+        asked.shutdown.set()
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        async with asyncio.timeout(HANG_S):
+            await asked.drain.wait()  # and so the signal before it
+        assert not asked.hurry.is_set()
+        os.kill(os.getpid(), signal.SIGTERM)
+        async with asyncio.timeout(HANG_S):
+            await asked.hurry.wait()
+
+
 async def test_sigusr1_asks_for_a_drain_only() -> None:
     with ShutdownSignals() as asked:
         os.kill(os.getpid(), signal.SIGUSR1)
