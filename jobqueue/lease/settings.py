@@ -19,8 +19,12 @@ class LeaseSettings:
 
     @property
     def statement_timeout_s(self) -> float:
-        """No statement of a worker may take longer: one that hangs must not cost a lease."""
-        return self.lease_s / 4
+        """No statement of a worker may take longer: one that hangs must not cost a lease.
+
+        Nor, where leases are long, the worker: a turn of its claims is a few statements, some tried
+        three times, and one that takes the stall limit has it killed.
+        """
+        return min(self.lease_s / 4, self.stall_limit_s / 8)
 
     @property
     def margin_s(self) -> float:

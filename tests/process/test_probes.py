@@ -36,6 +36,12 @@ SHORT = {
     "lease_renew_interval_s": 1,
     "worker_heartbeat_interval_s": 1,
 }
+LONG = {
+    "lease_duration_s": 3600,  # here it is an eighth of the stall limit
+    "lease_renew_interval_s": 1200,
+    "worker_heartbeat_interval_s": 1,
+    "worker_stall_limit_s": 16,
+}
 DROP_TOMORROW = """
     DO $$ BEGIN EXECUTE 'DROP TABLE jobqueue.job_events_' || to_char(date_trunc('week',
         (now() AT TIME ZONE 'UTC') + interval '1 day'), 'IYYY"w"IW'); END $$
@@ -144,13 +150,14 @@ async def test_a_worker_whose_claims_alone_never_end_is_killed_though_it_beats(
         worker.kill()
 
 
+@pytest.mark.parametrize("settings", [SHORT, LONG])
 async def test_a_worker_whose_claims_wait_for_a_dead_peer_beats_and_works_on(
-    postgres: EmbeddedPostgres, folder: Path
+    postgres: EmbeddedPostgres, folder: Path, settings: dict[str, object]
 ) -> None:
     await migrate(postgres.dsn)
     conn = await asyncpg.connect(postgres.dsn)
     await add_queue(conn)
-    worker = WorkerProgram(postgres.dsn, folder, "--queues", "q", **SHORT)
+    worker = WorkerProgram(postgres.dsn, folder, "--queues", "q", **settings)
     try:
         await asyncio.to_thread(worker.ready)
         claims = await eventually(lambda: conn.fetchval(CLAIMS), within_s=30, what="a claim")
