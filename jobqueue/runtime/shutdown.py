@@ -61,7 +61,7 @@ class ShutdownSignals:
             loop.remove_signal_handler(number)
 
     def _asked_to_end(self) -> None:
-        # Others may have set ``shutdown``, such as an operator: then this is still the first signal.
+        # Where an operator's command has set ``shutdown``, this is still the first signal.
         (self.hurry if self._asked else self.shutdown).set()
         self._asked = True
 
