@@ -27,8 +27,9 @@ _BASE_DELAY_S, _MAX_DELAY_S = 0.05, 1.0
 # Deadlock and serialization failure: the statement did nothing.
 _ROLLED_BACK = {"40001", "40P01"}
 _READ_ONLY = "25006"
-# Connection lost, server going or starting, too many connections, demoted to read-only.
-_GONE = {"57P01", "57P02", "57P03", "57P05", "53300", _READ_ONLY}
+# Connection lost, server going or starting, session ended for standing still in a transaction or
+# outside of one, too many connections, demoted to read-only.
+_GONE = {"57P01", "57P02", "57P03", "25P03", "57P05", "53300", _READ_ONLY}
 _LOCKED = {"55P03"}
 _CANCELLED = {"57014"}
 # The statement did nothing, and is not at fault: the database's machine cannot serve it now.

@@ -36,6 +36,11 @@ _RELEASE_TIMEOUT_S = 5.0
 _ROLLBACK_TIMEOUT_S = 1.0
 _RENEWED_AFTER_QUERIES, _CLOSED_WHEN_IDLE_S = 50_000, 300.0
 
+LEFT_OPEN_S = 10.0
+"""After so long the server ends a session that stands still in a transaction. Its program was
+stopped, or its host is gone without a word: it would hold its locks for as long as the kernel
+believes in the connection, and who waits for one of them, as VACUUM FULL does, holds up all."""
+
 HOT_SETTINGS = {
     # A claim prepared on an empty, vacuumed table gets a generic plan that is a 13 s sequential
     # scan once jobs arrive; custom plans read the real sizes (docs/adr/0002).
@@ -43,6 +48,7 @@ HOT_SETTINGS = {
     "jit": "off",
     "synchronous_commit": "on",
     "timezone": "UTC",
+    "idle_in_transaction_session_timeout": f"{LEFT_OPEN_S:g}s",
 }
 
 _POOLED_SETTINGS = {"timezone": "UTC"}

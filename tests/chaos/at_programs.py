@@ -17,6 +17,7 @@ from tests.support.waiting import eventually
 KEEPERS = ("jobqueue.lease.keeper_process", "jobqueue.remote.keeper_process")
 _DRAIN_S = 20.0
 _LEADER_S = 10.0
+_LOOK_S = 2.0
 _LOCKS = "jobqueue:*:lock:"
 _HELD = """
     SELECT count(*) FROM jobqueue.leases l JOIN jobqueue.worker_names n USING (worker_id)
@@ -185,9 +186,12 @@ class AtPrograms:
                 await eventually(lambda: self.holds(slot), within_s=3.0, what="leases")
 
     async def holds(self, slot: Slot) -> bool:
-        """Tell whether a worker holds leases, as far as the database can be asked."""
+        """Tell whether a worker holds leases, as far as the database can be asked.
+
+        If it stands still itself, who waits for a lock of its may have locked the table.
+        """
         with contextlib.suppress(*OTHERS_FAULT):
-            async with self._system.looking() as db:
+            async with asyncio.timeout(_LOOK_S), self._system.looking() as db:
                 return bool(await db.fetchval(_HELD, self._system.worker_name(slot.name)))
         return False
 

@@ -19,7 +19,7 @@ from tests.support.fleet import ENDED, NOT_DONE_ONCE
 from tests.support.postgres import Cluster, database_of
 from tests.support.programs import ServerProgram, WorkerProgram
 from tests.support.soundness import assert_sound
-from tests.support.store import cut, submit
+from tests.support.store import add_queue, cut, status, submit
 from tests.support.waiting import eventually
 
 BATCH, CUTS = 10_000, 10
@@ -27,6 +27,11 @@ STORED = "SELECT count(*) FROM jobqueue.jobs"
 HALF_WAY = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND query LIKE '%submit_jobs%' AND wait_event_type = 'Lock'
+"""
+WAITS_FOR_A_ROW = """
+    SELECT count(*) > 0 FROM pg_stat_activity
+    WHERE datname = current_database() AND application_name = 'jq-worker'
+      AND wait_event_type = 'Lock'
 """
 IN_ORDER = """
     SELECT count(*) FROM unnest($1::uuid[], $2::bytea[]) AS asked (job_id, payload)
@@ -186,4 +191,32 @@ async def test_a_queue_deleted_under_a_worker_takes_its_jobs_along_and_nothing_e
         await server.admin.CreateQueue(doomed)
         await server.becomes(await server.submit("doomed", type="echo"), "DONE", within_s=60)
         await server.becomes(await server.submit(type="echo"), "DONE")
+    await assert_sound(conn)
+
+
+async def test_a_worker_that_stands_still_in_a_transaction_holds_up_no_other(
+    database: str, conn: asyncpg.Connection, tmp_path: Path
+) -> None:
+    await add_queue(conn, max_running=1)
+    (job_id,) = await submit(conn, type="echo")
+    still = WorkerProgram(database, tmp_path, "--queues", "q", seams="lock_queue.open=stop")
+    other = WorkerProgram(database, tmp_path, "--queues", "q")
+    try:
+        await eventually(still.stands_still, within_s=60, what="a worker that stands still")
+        assert still.says("a seam gives")
+        await asyncio.to_thread(other.ready)
+        await eventually(lambda: conn.fetchval(WAITS_FOR_A_ROW), within_s=60, what="a claim behind")
+
+        async def done() -> bool:
+            return await status(conn, job_id) == "DONE"
+
+        await eventually(done, within_s=60, what="the end of a job of the other's")
+        assert await still.stands_still()
+        still.send(signal.SIGCONT)
+        other.kill()
+        (job_id,) = await submit(conn, type="echo")
+        await eventually(done, within_s=60, what="the end of a job of its own")
+    finally:
+        still.kill()
+        other.kill()
     await assert_sound(conn)

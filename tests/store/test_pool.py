@@ -2,6 +2,7 @@
 
 import asyncio
 
+import asyncpg
 import pytest
 
 from jobqueue.errors import Aborted, DeadlineExceeded, FailedPrecondition, Unavailable
@@ -18,6 +19,7 @@ from jobqueue.store.pool import (
 from tests.store.conftest import Connect
 from tests.support.postgres import Cluster, database_of, with_database
 from tests.support.store import add_queue
+from tests.support.waiting import eventually
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 
@@ -30,6 +32,25 @@ async def settings(db: Db) -> tuple[str, ...]:
 async def test_every_connection_plans_by_real_sizes(db: Connection, pool: Pool) -> None:
     expected = ("force_custom_plan", "off", "on", "UTC")
     assert await settings(db) == await settings(pool) == expected
+
+
+async def test_a_session_that_stands_still_in_a_transaction_is_ended_by_the_server(
+    bare: Connection, conn: asyncpg.Connection
+) -> None:
+    assert await bare.fetchval("SHOW idle_in_transaction_session_timeout") == "10s"
+    await bare.execute("SET idle_in_transaction_session_timeout = '100ms'")
+    pid = await bare.fetchval("SELECT pg_backend_pid()")
+
+    async def ended() -> bool:
+        return not await conn.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid)
+
+    async def stand_still() -> None:
+        async with transaction(bare):
+            await eventually(ended, what="the end of the session")
+            await bare.fetchval("SELECT 1")
+
+    with pytest.raises(Unavailable), translated():
+        await stand_still()
 
 
 async def test_a_connection_names_itself(database: str) -> None:
