@@ -49,6 +49,10 @@ HOT_SETTINGS = {
     "synchronous_commit": "on",
     "timezone": "UTC",
     "idle_in_transaction_session_timeout": f"{LEFT_OPEN_S:g}s",
+    # A host that is gone without a word keeps its sessions for 90 s, by default two hours.
+    "tcp_keepalives_idle": "60",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
 }
 
 _POOLED_SETTINGS = {"timezone": "UTC"}

@@ -200,11 +200,11 @@ async def test_a_worker_that_stands_still_in_a_transaction_holds_up_no_other(
     await add_queue(conn, max_running=1)
     (job_id,) = await submit(conn, type="echo")
     still = WorkerProgram(database, tmp_path, "--queues", "q", seams="lock_queue.open=stop")
-    other = WorkerProgram(database, tmp_path, "--queues", "q")
+    programs = [still]
     try:
         await eventually(still.stands_still, within_s=60, what="a worker that stands still")
         assert still.says("a seam gives")
-        await asyncio.to_thread(other.ready)
+        programs.append(other := WorkerProgram(database, tmp_path, "--queues", "q"))
         await eventually(lambda: conn.fetchval(WAITS_FOR_A_ROW), within_s=60, what="a claim behind")
 
         async def done() -> bool:
@@ -212,11 +212,11 @@ async def test_a_worker_that_stands_still_in_a_transaction_holds_up_no_other(
 
         await eventually(done, within_s=60, what="the end of a job of the other's")
         assert await still.stands_still()
-        still.send(signal.SIGCONT)
         other.kill()
+        still.send(signal.SIGCONT)
         (job_id,) = await submit(conn, type="echo")
         await eventually(done, within_s=60, what="the end of a job of its own")
     finally:
-        still.kill()
-        other.kill()
+        for program in programs:
+            program.kill()
     await assert_sound(conn)

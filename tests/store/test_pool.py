@@ -53,6 +53,15 @@ async def test_a_session_that_stands_still_in_a_transaction_is_ended_by_the_serv
         await stand_still()
 
 
+async def test_a_session_asks_that_a_host_that_is_gone_is_given_up_after_ninety_seconds(
+    bare: Connection,
+) -> None:
+    # What was asked for, not what holds: the tests' connections are Unix sockets, which have none.
+    asked = "SELECT reset_val::int FROM pg_settings WHERE name = 'tcp_keepalives_' || $1"
+    idle, each, times = [await bare.fetchval(asked, n) for n in ("idle", "interval", "count")]
+    assert idle + each * times == 90
+
+
 async def test_a_connection_names_itself(database: str) -> None:
     connection = await connect(database, application_name="jq-test")
     assert await connection.fetchval("SELECT current_setting('application_name')") == "jq-test"
