@@ -25,14 +25,15 @@ from jobqueue.cli.common import (
 )
 from jobqueue.cli.connection import Connection, connection_options
 from jobqueue.cli.version import print_version
-from jobqueue.config.load import Loaded, load_settings
-from jobqueue.config.model import HealthSettings, MetricsSettings, Settings
+from jobqueue.config.load import load_settings
+from jobqueue.config.model import Settings
+from jobqueue.config.ports import WORKER_PORTS
 from jobqueue.domain.limits import MAX_CONCURRENCY
 from jobqueue.errors import Fault, InvalidArgument, JobQueueError, SettingsError
 from jobqueue.runtime.grpc_environment import prepare_grpc
 
 _PROGRAM = "jq-worker"
-HEALTH_PORT, METRICS_PORT, LAST_PORT = 8081, 9091, 65_535
+LAST_PORT = 65_535
 NO_PLACE = "-"
 """Of one of several processes that tells its parent nothing."""
 
@@ -192,7 +193,9 @@ def _start(flags: Flags, member: Member) -> int:
 
 def _start_up(flags: Flags) -> Start:
     """Read settings, start to log, and say what an operator should know."""
-    loaded = load_settings(flags=flags.settings(), env=os.environ, path=flags.config)
+    loaded = load_settings(
+        flags=flags.settings(), env=os.environ, path=flags.config, ports=WORKER_PORTS
+    )
     direct, server = flags.embedded or loaded.sets("db"), flags.connection.server_addr
     if not direct and not server:
         raise click.UsageError(
@@ -203,17 +206,7 @@ def _start_up(flags: Flags) -> Start:
     start_logging(
         _PROGRAM, loaded.settings, (*loaded.warnings, *(both if direct and server else []))
     )
-    return Start(_with_own_ports(loaded), remote=not direct)
-
-
-def _with_own_ports(loaded: Loaded) -> Settings:
-    """Return the settings; a server on this machine has the defaults of the ports."""
-    settings = loaded.settings
-    if not loaded.sets("health"):
-        settings = replace(settings, health=HealthSettings(HEALTH_PORT))
-    if not loaded.sets("metrics"):
-        settings = replace(settings, metrics=MetricsSettings(METRICS_PORT))
-    return settings
+    return Start(loaded.settings, remote=not direct)
 
 
 def _work(flags: Flags, start: Start, member: Member) -> int:

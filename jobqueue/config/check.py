@@ -1,8 +1,9 @@
 """Settings that are fine alone and cannot work together (R-2.4)."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import combinations
+from operator import attrgetter
 from urllib.parse import urlsplit
 
 from jobqueue.config.address import is_host
@@ -15,8 +16,10 @@ _RENEWALS_PER_LEASE = 3
 _BEATS_PER_TIMEOUT = 2
 
 
-def contradictions(settings: Settings, given: AbstractSet[str]) -> Iterator[Fault]:
-    """Yield what cannot work. `given` are the keys that were set by anyone."""
+def contradictions(
+    settings: Settings, given: AbstractSet[str], ports: Sequence[str]
+) -> Iterator[Fault]:
+    """Yield what cannot work: `given` keys were set by anyone, the program opens `ports`."""
     yield from _timing(settings)
     yield from _retries(settings)
     yield from _database(settings, given)
@@ -24,7 +27,7 @@ def contradictions(settings: Settings, given: AbstractSet[str]) -> Iterator[Faul
     yield from _auth(settings)
     yield from _kafka(settings)
     yield from _limits(settings)
-    yield from _ports(settings)
+    yield from _ports(settings, ports)
 
 
 def doubts(settings: Settings) -> Iterator[str]:
@@ -133,14 +136,9 @@ def _limits(settings: Settings) -> Iterator[Fault]:
         yield Fault("limits.batch_bytes", "must be at most limits.message_bytes")
 
 
-def _ports(settings: Settings) -> Iterator[Fault]:
-    ports = {
-        "grpc.port": settings.grpc.port,
-        "scaler.port": settings.scaler.port,
-        "metrics.port": settings.metrics.port,
-        "health.port": settings.health.port,
-    }
-    for (one, port), (other, other_port) in combinations(ports.items(), 2):
+def _ports(settings: Settings, keys: Sequence[str]) -> Iterator[Fault]:
+    ports = [(key, attrgetter(key)(settings)) for key in keys]
+    for (one, port), (other, other_port) in combinations(ports, 2):
         if port == other_port != 0:
             yield Fault(other, f"is {port}, which {one} uses already")
 

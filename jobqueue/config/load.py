@@ -10,6 +10,7 @@ from jobqueue.config.dsn import has_password
 from jobqueue.config.kafka_options import names_secret
 from jobqueue.config.keys import RULES, SECRETS
 from jobqueue.config.model import RULE, Settings
+from jobqueue.config.ports import SERVER_PORTS, Ports
 from jobqueue.config.seams import VARIABLE, read_seams
 from jobqueue.config.sources import Findings, Given, Source, collect
 from jobqueue.errors import SettingsError
@@ -29,9 +30,13 @@ class Loaded:
 
 
 def load_settings(
-    *, flags: Mapping[str, object], env: Mapping[str, str], path: Path | None
+    *,
+    flags: Mapping[str, object],
+    env: Mapping[str, str],
+    path: Path | None,
+    ports: Ports = SERVER_PORTS,
 ) -> Loaded:
-    """Return the settings in force.
+    """Return the settings in force in a program that opens `ports`.
 
     `flags` maps keys (`grpc.port`) to values; None means that the flag was not used. Raises
     SettingsError with every fault, in the order of the keys, and KeyError for a flag that maps to
@@ -42,8 +47,8 @@ def load_settings(
     _judge_secrets(given, env, findings)
     _judge_seams(env, findings)
     values = dict(_read(given, findings))
-    settings: Settings = _build(Settings, "", values)
-    for fault in contradictions(settings, given.keys()):
+    settings: Settings = _build(Settings, "", {**ports.defaults, **values})
+    for fault in contradictions(settings, given.keys(), ports.keys):
         # A value that is wrong by itself was replaced by its default: say only the first.
         if fault.key in values or fault.key not in given:
             findings.faults.append(fault)

@@ -3,8 +3,8 @@
 import base64
 from collections.abc import Iterator, Mapping
 
-from jobqueue.cli.worker import HEALTH_PORT, METRICS_PORT
 from jobqueue.config.load import Loaded, load_settings
+from jobqueue.config.ports import WORKER_PORTS
 from jobqueue.errors import SettingsError
 from tests.support.manifests.model import Manifests, Object, Workload
 
@@ -22,7 +22,7 @@ SECRETS: Mapping[str, Mapping[str, str]] = {
 _MARGIN_S = {"server": 5.0, "worker": 30.0}
 _DEFAULT_PORTS = {
     "server": {"grpc": 50051, "metrics": 9090, "health": 8080},
-    "worker": {"metrics": METRICS_PORT, "health": HEALTH_PORT},
+    "worker": {key.removesuffix(".port"): port for key, port in WORKER_PORTS.defaults.items()},
 }
 
 

@@ -10,6 +10,7 @@ from jobqueue.config.dsn import database_dsn
 from jobqueue.config.keys import RULES, variable_of
 from jobqueue.config.load import load_settings
 from jobqueue.config.model import Settings
+from jobqueue.config.ports import WORKER_PORTS
 from jobqueue.domain.backoff import RetryPolicy
 from jobqueue.domain.limits import Limits
 from jobqueue.errors import SettingsError
@@ -136,6 +137,19 @@ def test_a_value_that_is_wrong_by_itself_is_reported_once() -> None:
 
 def test_free_ports_do_not_collide() -> None:
     assert load_with(JQ_GRPC_PORT="0", JQ_METRICS_PORT="0", JQ_HEALTH_PORT="0") == ()
+
+
+@pytest.mark.parametrize("taken", ["9090", "8080", "50051"])
+def test_a_workers_port_may_be_one_that_a_server_has(taken: str) -> None:
+    for key in ("JQ_HEALTH_PORT", "JQ_METRICS_PORT"):
+        load_settings(flags={}, env={key: taken}, path=None, ports=WORKER_PORTS)
+
+
+@pytest.mark.parametrize(("key", "value"), [("metrics.port", "8081"), ("health.port", "9091")])
+def test_a_workers_port_is_judged_beside_its_own_defaults(key: str, value: str) -> None:
+    env = {variable_of(key): value}
+    with pytest.raises(SettingsError, match=f"{value}, which metrics.port uses already"):
+        load_settings(flags={}, env=env, path=None, ports=WORKER_PORTS)
 
 
 def test_a_lease_longer_than_the_heartbeat_timeout_is_warned_about() -> None:
