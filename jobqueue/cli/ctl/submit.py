@@ -19,7 +19,7 @@ from jobqueue.cli.ctl.specs import read_lines, read_payload
 from jobqueue.cli.ctl.text import print_line
 from jobqueue.domain.job import Job, JobSpec
 from jobqueue.domain.state import JobStatus
-from jobqueue.errors import JobQueueError
+from jobqueue.errors import DeadlineExceeded, JobQueueError, Unavailable
 
 
 def submit_one(ctx: click.Context, fields: dict[str, Any], payload: str) -> list[UUID]:
@@ -42,8 +42,9 @@ def submit_file(ctx: click.Context, defaults: dict[str, Any], path: str) -> list
     """
     with _opened(path) as stream:
         if stream.seekable():
+            begin = stream.tell()  # others may have read what comes before
             deque(read_lines(stream, defaults), maxlen=0)
-            stream.seek(0)
+            stream.seek(begin)
         stored: list[UUID] = []
         try:
             _send(ctx, read_lines(stream, defaults), stored)
@@ -71,7 +72,14 @@ def _send(ctx: click.Context, lines: Iterator[tuple[int, JobSpec]], stored: list
         if not stored:
             error.message = message
             raise
-        raise PartlyDone(f"{len(stored)} jobs are stored, the rest is not: {message}") from error
+        raise PartlyDone(f"{len(stored)} jobs are stored, {_rest(error)}: {message}") from error
+
+
+def _rest(error: JobQueueError) -> str:
+    """Tell what became of those that were not answered."""
+    if isinstance(error, Unavailable | DeadlineExceeded):
+        return "it is not known whether the next batch is, the rest is not"
+    return "the rest is not"
 
 
 class PartlyDone(click.ClickException):

@@ -146,6 +146,29 @@ def test_a_payload_of_full_size_fits_into_a_line_however_it_is_spelled(
     assert service.asked["SubmitJobs"][0].jobs[0].payload == b"\x01" * 1024 * 1024
 
 
+def test_what_others_have_read_of_a_file_is_not_submitted(
+    ctl: Ctl, service: FakeService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = {"queue": "q", "payload": "first"}
+    with Path(lines(tmp_path, first, {"queue": "q", "payload": "second"})).open("rb") as file:
+        file.seek(len(json.dumps(first)) + 1)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(file))
+        assert ctl("job", "submit", "--from-file", "-").code == 0
+    (asked,) = service.asked["SubmitJobs"]
+    assert [job.payload for job in asked.jobs] == [b"second"]
+
+
+def test_a_later_batch_without_an_answer_is_not_said_to_be_unstored(
+    ctl: Ctl, service: FakeService, tmp_path: Path
+) -> None:
+    stored = jobs.SubmitJobsResponse(job_ids=[JOB_ID] * 10_000)
+    lost = Failure(grpc.StatusCode.UNAVAILABLE, "the server went away")
+    service.answer("SubmitJobs", stored, lost)
+    ended = ctl("job", "submit", "--from-file", lines(tmp_path, *[{"queue": "q"}] * 10_002))
+    assert ended.code == 7
+    assert "10000 jobs are stored, it is not known whether the next batch is" in ended.err
+
+
 def test_a_batch_that_fails_later_leaves_the_work_partly_done(
     ctl: Ctl, service: FakeService, tmp_path: Path
 ) -> None:
@@ -156,7 +179,7 @@ def test_a_batch_that_fails_later_leaves_the_work_partly_done(
     ended = ctl("job", "submit", "--from-file", lines(tmp_path, *[{"queue": "q"}] * 10_002))
     assert ended.code == 7
     assert ended.out == f"{JOB_ID}\n" * 10_000
-    assert "10000 jobs are stored" in ended.err
+    assert "10000 jobs are stored, the rest is not" in ended.err
     assert "line 10002.queue: queue 'q' not found" in ended.err
 
 
