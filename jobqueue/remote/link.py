@@ -16,9 +16,6 @@ from jobqueue.v1.worker_service_pb2_grpc import WorkerServiceStub
 _OPTIONS = [
     # An attempt to connect may take this long: a server that vanished is given up soon.
     ("grpc.min_reconnect_backoff_ms", 1_000),
-    # A peer that vanished without a word ends the stream of jobs; the server allows 20 s.
-    ("grpc.keepalive_time_ms", 30_000),
-    ("grpc.keepalive_timeout_ms", 10_000),
     # Two links of one process must not share a fate.
     ("grpc.use_local_subchannel_pool", 1),
 ]

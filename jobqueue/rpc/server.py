@@ -26,6 +26,7 @@ from jobqueue.rpc.library_log import hush_library
 from jobqueue.rpc.worker_service import WorkerService
 from jobqueue.runtime.log import get_logger
 from jobqueue.runtime.service import Service
+from jobqueue.transport.pings import LEAST_S, PINGS
 from jobqueue.v1 import (
     admin_service_pb2,
     event_service_pb2,
@@ -247,12 +248,11 @@ def _options(message_bytes: int) -> list[tuple[str, int]]:
         ("grpc.server_handshake_timeout_ms", 20_000),
         # Two servers on one port would share its connections at random.
         ("grpc.so_reuseport", 0),
-        ("grpc.keepalive_time_ms", 30_000),
-        ("grpc.keepalive_timeout_ms", 10_000),
+        *PINGS,
         ("grpc.keepalive_permit_without_calls", 1),
-        # Clients may ping every 20 s; the default of 5 minutes would cut ours off.
-        ("grpc.http2.min_ping_interval_without_data_ms", 20_000),
-        ("grpc.http2.min_recv_ping_interval_without_data_ms", 20_000),
+        # The default of 5 minutes would cut our own clients off.
+        ("grpc.http2.min_ping_interval_without_data_ms", LEAST_S * 1000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", LEAST_S * 1000),
         # Lets long-lived clients find servers added since.
         ("grpc.max_connection_age_ms", 1_800_000),
         ("grpc.max_connection_age_grace_ms", 300_000),

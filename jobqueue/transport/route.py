@@ -16,6 +16,7 @@ import grpc
 from jobqueue.domain.limits import Limits, check, positive_faults
 from jobqueue.errors import FieldViolation, InvalidArgument
 from jobqueue.transport.pem import read_pem
+from jobqueue.transport.pings import PINGS
 
 DEFAULT_ADDRESS = "localhost:50051"
 DEFAULT_TIMEOUT_S = 10.0
@@ -172,6 +173,7 @@ def channel_options(address: str) -> list[tuple[str, int | str]]:
         # A message over the buffer is sent once and never again; the default is 256 KiB.
         ("grpc.per_rpc_retry_buffer_size", size),
         ("grpc.service_config", json.dumps(_service_config())),
+        *PINGS,
         *_RECONNECT,
     ]
     if _is_loopback(address):
