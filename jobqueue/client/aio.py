@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from types import TracebackType
@@ -97,7 +98,11 @@ class AsyncClient:
         ``timeout_s`` bounds the whole wait (None: no bound); then DeadlineExceeded is raised,
         with the reason WAIT_TIMEOUT. An outage of the server after its first answer is sat out.
         """
-        return [job async for job in self.watch(job_id, timeout_s=timeout_s)][-1]
+        last: deque[Job] = deque(maxlen=1)
+        async with aclosing(self.watch(job_id, timeout_s=timeout_s)) as versions:
+            async for job in versions:
+                last.append(job)
+        return last.pop()
 
     async def watch(
         self, job_id: UUID | str, *, timeout_s: float | None = None

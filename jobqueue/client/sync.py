@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
@@ -96,8 +97,7 @@ class Client:
         ``timeout_s`` bounds the whole wait (None: no bound); then DeadlineExceeded is raised,
         with the reason WAIT_TIMEOUT. An outage of the server after its first answer is sat out.
         """
-        *_, last = self.watch(job_id, timeout_s=timeout_s)
-        return last
+        return deque(self.watch(job_id, timeout_s=timeout_s), maxlen=1).pop()
 
     def watch(self, job_id: UUID | str, *, timeout_s: float | None = None) -> Iterator[Job]:
         """Yield the job now and after every change, until it is terminal; see ``wait``."""

@@ -1,6 +1,9 @@
 """Watching and waiting: news once, outages sat out, time-outs told apart."""
 
+import asyncio
+import tracemalloc
 from dataclasses import replace
+from functools import partial
 
 import grpc
 import pytest
@@ -13,6 +16,7 @@ from jobqueue.v1 import job_service_pb2 as jobs
 from tests.support.fake_service import JOB_ID, Failure, FakeService, info, job
 
 PENDING = read_job(job("PENDING"))
+LARGE = 100_000
 GONE = Failure(grpc.StatusCode.UNAVAILABLE, "restarting", info("UNAVAILABLE"))
 
 
@@ -65,6 +69,22 @@ async def test_without_streams_the_job_is_polled(
     assert client.wait(JOB_ID).status is JobStatus.DONE
     service.answer("GetJob", get("PENDING"), get("DONE"))
     assert (await aclient.wait(JOB_ID)).status is JobStatus.DONE
+
+
+async def test_a_wait_keeps_only_the_last_it_saw_of_a_job(
+    client: Client, aclient: AsyncClient, service: FakeService
+) -> None:
+    changes = [change("RUNNING"), change("PENDING")] * 100 + [change("DONE")]
+    for each in changes:
+        each.job.payload = bytes(LARGE)
+    service.answer("GetJob", get("PENDING"))
+    for wait in (partial(asyncio.to_thread, client.wait), aclient.wait):
+        service.answer("WatchJob", changes)
+        tracemalloc.start()
+        assert (await wait(JOB_ID)).status is JobStatus.DONE
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert most < len(changes) * LARGE / 4
 
 
 def test_an_unknown_job_ends_the_wait(client: Client, service: FakeService) -> None:
