@@ -110,6 +110,8 @@ class Choice:
         """Return the word as it is spelled here."""
         # A list is not spelled out: by aliases, a short one in YAML has a billion elements.
         given = str(raw).strip().lower() if type(raw) in _SPELLED_OUT else ""
+        if raw is False:  # so YAML reads an off that is not quoted
+            given = "off"
         for word in self.words:
             if word.lower() == given:
                 return word

@@ -116,3 +116,10 @@ def test_all_that_is_wrong_in_every_way_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as caught:
         load_settings(flags=wrong, env={}, path=None)
     assert {fault.key for fault in caught.value.faults} == RULES.keys()
+
+
+def test_an_off_that_is_not_quoted_is_the_word(tmp_path: Path) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text("scaler: {tls: off}\n")
+    assert load_settings(flags={}, env={}, path=path).settings.scaler.tls == "off"
+    assert [fault.key for fault in faults(tmp_path, "kafka: {acks: off}\n")] == ["kafka.acks"]
