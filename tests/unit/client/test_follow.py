@@ -3,7 +3,6 @@
 import asyncio
 import tracemalloc
 from dataclasses import replace
-from functools import partial
 
 import grpc
 import pytest
@@ -78,8 +77,12 @@ async def test_a_wait_keeps_only_the_last_it_saw_of_a_job(
     for each in changes:
         each.job.payload = bytes(LARGE)
     service.answer("GetJob", get("PENDING"))
-    for wait in (partial(asyncio.to_thread, client.wait), aclient.wait):
-        service.answer("WatchJob", changes)
+
+    async def waited(job_id: str) -> Job:
+        return await asyncio.to_thread(client.wait, job_id)
+
+    for wait in (waited, aclient.wait):
+        service.answer("WatchJob", [*changes])
         tracemalloc.start()
         assert (await wait(JOB_ID)).status is JobStatus.DONE
         _, most = tracemalloc.get_traced_memory()
