@@ -25,11 +25,14 @@ FIRST_WAIT_S, LAST_WAIT_S = 0.5, 30.0
 STEADY_S = 60.0
 """A child that lived this long is not one that keeps crashing."""
 
-EXIT_AS_ASKED = 4
-"""What a child ends with that was told to end. Not 0: so ends a process whose handler ended it."""
+EXIT_BAD_SETTINGS = 2
 
-_FINAL = frozenset({EXIT_AS_ASKED, 2})
-"""Ended as asked; bad settings, which a restart does not heal."""
+CHILD_AS_ASKED, CHILD_BAD_SETTINGS = 94, 92
+"""What a child ends with that was told to end, or whose settings are bad. Not 0 and 2: so ends one
+whose handler ended it, or a library that the handler calls."""
+
+_FINAL = {CHILD_AS_ASKED: "ended as asked", CHILD_BAD_SETTINGS: "bad settings"}
+"""A restart is not wanted, or does not heal."""
 
 
 @dataclass
@@ -76,8 +79,9 @@ class Supervisor(Service):
     @property
     def exit_code(self) -> int:
         """The first code of a bad end; 1 for a death by signal."""
-        codes = [m.code for m in self._members if m.code not in {None, 0, EXIT_AS_ASKED}]
-        return (codes[0] if codes[0] > 0 else 1) if codes else 0
+        codes = [m.code for m in self._members if m.code not in {None, 0, CHILD_AS_ASKED}]
+        code = codes[0] if codes else 0
+        return EXIT_BAD_SETTINGS if code == CHILD_BAD_SETTINGS else code if code >= 0 else 1
 
     def _wanted(self, member: _Member) -> bool:
         return member.code not in _FINAL and (self._replacing or member.code is None)
@@ -86,7 +90,7 @@ class Supervisor(Service):
         if member.process is not None and (code := member.process.poll()) is not None:
             self._note_end(member, member.process, code)
         if member.process is None and not self._replacing and member.code is None:
-            member.code = EXIT_AS_ASKED  # told to end before it was started
+            member.code = CHILD_AS_ASKED  # told to end before it was started
         due = member.process is None and self._wanted(member)
         if due and time.monotonic() >= member.due_at:
             member.started_at = time.monotonic()
@@ -102,7 +106,7 @@ class Supervisor(Service):
         member.process, member.code = None, code
         member.due_at, member.wait_s = now + wait_s, min(2 * wait_s, LAST_WAIT_S)
         again_in_s = wait_s if self._wanted(member) else None
-        how = "ended as asked" if code == EXIT_AS_ASKED else exit_words(code)
+        how = _FINAL.get(code) or exit_words(code)
         PROCESS_ENDED.emit(ProcessEnded(process.pid, how, again_in_s))
 
 

@@ -116,6 +116,7 @@ BYSTANDERS = ["bystander", "async-bystander"]
 FATAL = {
     "kills-its-worker": "CRASH_LIMIT",
     "async-ends-its-process": "CRASH_LIMIT",
+    "async-ends-its-process-with-two": "CRASH_LIMIT",
     "async-segfaults": "CRASH_LIMIT",
     "async-cancels-all": "COMPLETED",  # it returns, and then its worker is at its end
 }

@@ -208,6 +208,12 @@ async def async_ends_its_process(_context: Context) -> None:
     os._exit(0)
 
 
+@handler("async-ends-its-process-with-two")
+async def async_ends_its_process_with_two(_context: Context) -> None:
+    """Do as a library that panics."""
+    os._exit(2)
+
+
 @handler("async-cancels-all")
 async def async_cancels_all(_context: Context) -> None:
     """Cancel every task of the loop."""

@@ -175,7 +175,7 @@ def member(tmp_path: Path, name: str, body: str, first: str = "") -> list[str]:
     return [sys.executable, "-c", code]
 
 
-AS_ASKED = f"sys.exit({supervisor.EXIT_AS_ASKED})"
+AS_ASKED = f"sys.exit({supervisor.CHILD_AS_ASKED})"
 SLEEPS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\ntime.sleep(60)"
 
 
@@ -186,11 +186,11 @@ async def test_a_family_ends_when_all_members_have_ended(tmp_path: Path) -> None
 
 
 async def test_bad_settings_of_the_members_are_the_familys(tmp_path: Path) -> None:
-    commands = [member(tmp_path, "a", "sys.exit(2)")]
+    commands = [member(tmp_path, "a", f"sys.exit({supervisor.CHILD_BAD_SETTINGS})")]
     assert await asyncio.wait_for(supervise(commands, ShutdownSignals()), HANG_S) == 2
 
 
-@pytest.mark.parametrize(("code", "of_the_family"), [(1, 1), (0, 0)])
+@pytest.mark.parametrize(("code", "of_the_family"), [(1, 1), (0, 0), (2, 2)])
 async def test_a_crashed_member_is_replaced_and_the_others_run_on(
     tmp_path: Path, code: int, of_the_family: int
 ) -> None:
