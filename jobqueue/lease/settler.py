@@ -141,17 +141,17 @@ class Settler:
         for pause in _pauses(self._patience_s):
             await asyncio.sleep(pause)
             try:
-                await self._write(self._left(batch))
+                await self._write(self._left(batch), again=True)
             except TRANSIENT as error:
                 self._trouble = error
             else:
                 return
-        await self._write(self._left(batch))
+        await self._write(self._left(batch), again=True)
 
-    async def _write(self, batch: Sequence[Ending]) -> None:
+    async def _write(self, batch: Sequence[Ending], *, again: bool = False) -> None:
         async for part, settled in self._flush(batch):
             self._trouble = None
-            self._conclude(part, settled)
+            self._conclude(part, settled | _released(part) if again else settled)
 
     def _left(self, batch: Sequence[Ending]) -> Sequence[Ending]:
         """Return those that have no answer yet."""
@@ -212,6 +212,15 @@ def _tell(
     except Exception as fault:  # noqa: BLE001 - told; the answers behind it must be given
         for job in jobs:
             ANSWER_BROKE.emit(AnswerBroke(job, fault))
+
+
+def _released(batch: Sequence[Ending]) -> AbstractSet[Lease]:
+    """Those of a repeated try of which nothing is left to do, whatever its answer.
+
+    The database does not know a release again. If the lease is gone, the job was given back, by the
+    try whose answer was lost or by the reaper.
+    """
+    return {ending.lease for ending in batch if isinstance(ending.outcome, Released)}
 
 
 def _substitute(ending: Ending, error: Exception) -> Ending:

@@ -171,7 +171,7 @@ async def settle_leases(
     """End leases: settled, or lost. ``worker`` None settles as the reaper, whoever holds them.
 
     Of two settlements of one lease the first counts. Safe for a worker to repeat after an unclear
-    commit: it then hears of its own success.
+    commit: it then hears of its own success, unless the job is PENDING again.
     """
     first = {s.lease: s for s in reversed(settlements)}
     done = {

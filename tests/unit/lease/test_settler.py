@@ -128,6 +128,27 @@ async def test_a_transient_error_is_retried() -> None:
     assert len(flusher.batches) == 3
 
 
+async def test_a_release_whose_answer_was_lost_is_not_told_as_a_lost_lease() -> None:
+    unclear = iter([Unavailable("the answer was lost")])
+
+    def act(_: Sequence[Ending]) -> None:
+        for error in unclear:
+            raise error
+
+    flusher = Flusher(act)
+    batch = [done(1), replace(done(2), outcome=Released())]
+    flusher.lost = {ending.lease for ending in batch}
+    assert await asyncio.gather(*recorded_all(make(flusher), batch)) == [False, True]
+    assert len(flusher.batches) == 2
+
+
+async def test_a_release_that_is_refused_at_once_had_lost_its_lease() -> None:
+    flusher = Flusher()
+    ending = replace(done(1), outcome=Released())
+    flusher.lost = {ending.lease}
+    assert not await recorded(make(flusher), ending)
+
+
 async def test_patience_ends_when_the_lease_cannot_be_held_any_more() -> None:
     def act(_: Sequence[Ending]) -> None:
         raise Unavailable("down")
