@@ -7,7 +7,6 @@ and must start fast. Nothing here raises for what it is given to write.
 import json
 import logging
 import os
-import re
 import select
 import sys
 from collections import Counter
@@ -19,7 +18,7 @@ from typing import Any, Literal, TextIO, TypeAlias
 
 from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
 from jobqueue.runtime.log import TRACE, Quiet, surrounding
-from jobqueue.runtime.log_values import as_text, error_field, safe_json, shortened
+from jobqueue.runtime.log_values import as_text, error_field, masked, safe_json, shortened
 
 Format: TypeAlias = Literal["json", "text"]
 
@@ -46,11 +45,6 @@ LIBRARIES = frozenset(
 
 _LEAST_LEVEL = {"sqlalchemy": logging.WARNING}
 """At info it writes every statement of a migration."""
-
-_PASSWORDS = re.compile(
-    r"(?P<url>://[^\s/:@\"]*:)[^\s/\"]*(?=@)|(?P<pair>\b(?:password|api_?key|secret)=)[^\s&\",]+",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +139,7 @@ class JsonFormatter(logging.Formatter):
         line.update(_context(record))
         if (exception := exception_of(record)) is not None:
             line["exception"] = exception
-        return _fitting(line)
+        return _fitting({key: masked(value) for key, value in line.items()})
 
 
 class TextFormatter(logging.Formatter):
@@ -157,12 +151,13 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the text of one record, with its stack below it."""
-        pairs = "".join(f" {key}={as_text(value)}" for key, value in _context(record).items())
-        word = level_word(record.levelno).upper()
-        head = f"{_timestamp(record)} {word:<5} {self._service}: {message_of(record)}{pairs}"
+        context = {key: as_text(masked(value)) for key, value in _context(record).items()}
+        pairs = "".join(f" {key}={value}" for key, value in context.items())
+        word, message = level_word(record.levelno).upper(), masked(message_of(record))
+        head = f"{_timestamp(record)} {word:<5} {self._service}: {message}{pairs}"
         if (exception := exception_of(record)) is not None:
-            head = f"{head}\n{json.dumps(exception, indent=2, ensure_ascii=False)}"
-        return _masked(head)
+            head = f"{head}\n{json.dumps(masked(exception), indent=2, ensure_ascii=False)}"
+        return head
 
 
 class Throttle(logging.Filter):
@@ -250,18 +245,13 @@ def _context(record: logging.LogRecord) -> dict[str, object]:
 
 def _fitting(line: Mapping[str, Any]) -> str:
     """Return a line that fits, cut where it is longest; it says so itself."""
-    text = _masked(safe_json(line))
+    text = safe_json(line)
     for room in _ROOMS:
         if len(text) < LINE_BYTES:
             return text
         cut = {key: shortened(value, room) for key, value in line.items()}
-        text = _masked(safe_json(cut | {"truncated": True}))
+        text = safe_json(cut | {"truncated": True})
     if len(text) < LINE_BYTES:
         return text
     least = {key: shortened(line[key], _ROOMS[-1]) for key in _PROMISED}
-    return _masked(safe_json(least | {"truncated": True}))
-
-
-def _masked(text: str) -> str:
-    """Hide passwords that others put into their texts."""
-    return _PASSWORDS.sub(lambda found: f"{found['url'] or found['pair']}***", text)
+    return safe_json(least | {"truncated": True})

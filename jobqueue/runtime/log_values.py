@@ -1,6 +1,7 @@
 """Values as a log line can hold them, whatever they are. Nothing here raises."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from traceback import walk_tb
 from typing import Any
@@ -8,6 +9,14 @@ from typing import Any
 _FRAMES, _CAUSES, _PARTS = 20, 4, 3
 _MESSAGE_LENGTH = 300
 _PATH_PARTS = 3
+
+_PASSWORDS = re.compile(
+    r"""(?P<url>://[^\s/:@"]*:)[^\s/]*(?=@)
+    |(?P<pair>\b(?:password|api_?key|secret)=)
+        (?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|[^\s&"]+)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Of a URL, and of a pair whose value is quoted, also without an end, or ends with a blank."""
 
 
 def as_text(value: object) -> str:
@@ -29,6 +38,33 @@ def safe_json(line: Mapping[str, object]) -> str:
         return json.dumps(line, default=as_text, skipkeys=True, allow_nan=False)
     except (ValueError, TypeError, RecursionError):
         return json.dumps({as_text(key): as_text(value) for key, value in line.items()})
+
+
+def masked(value: object) -> object:
+    """Return a value without the passwords that others have put into its texts.
+
+    Before it is made into a line: there, quotes inside a text look like the end of it.
+    """
+    try:
+        return _masked(value)
+    except RecursionError:
+        return _hidden(as_text(value))
+
+
+def _masked(value: object) -> object:
+    match value:
+        case bool() | int() | float() | None:
+            return value
+        case dict():
+            return {key: _masked(part) for key, part in value.items()}
+        case list() | tuple():
+            return [_masked(part) for part in value]
+        case _:
+            return _hidden(as_text(value))
+
+
+def _hidden(text: str) -> str:
+    return _PASSWORDS.sub(lambda found: f"{found['url'] or found['pair']}***", text)
 
 
 def shortened(value: object, length: int) -> object:

@@ -154,6 +154,32 @@ def test_passwords_in_texts_of_others_are_hidden(root: logging.Logger) -> None:
     assert "@db:5432/x" in lines(out)[0]["message"]
 
 
+@pytest.mark.parametrize("form", ["json", "text"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        'connect with password="s3cr3t s3cr3t" now',
+        'conninfo "host=db password=s3cr3t" refused',
+        "Config(secret='s3cr3t, s3cr3t', api_key=\"it's s3cr3t\")",
+        'password="s3cr3t\\" s3cr3t" is wrong',
+        "password=s3cr3t,s3cr3t",
+        'password="s3cr3t without an end',
+        'https://me:s3cr3t"s3cr3t@db:5432/x',
+    ],
+)
+def test_a_password_is_hidden_whole_and_the_line_stays_one(
+    root: logging.Logger, form: Format, text: str
+) -> None:
+    out = written(form=form)
+    nested: dict[str, object] = {"why": [text, {"deep": ValueError(text)}]}
+    get_logger("here").error(text, error=ValueError(text), whole=text, nested=nested)
+    assert "s3cr3t" not in out.getvalue()
+    if form == "json":
+        (line,) = lines(out)
+        assert "***" in line["message"]
+        assert "***" in line["exception"]["message"]
+
+
 def test_context_around_a_line_is_on_it_whoever_writes_it(root: logging.Logger) -> None:
     out = written()
     with LogContext(job_id="j1", queue="mail"):
