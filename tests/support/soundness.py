@@ -35,6 +35,13 @@ _BROKEN = f"""
     SELECT p.id, 'last event' FROM ({_PLACES}) p LEFT JOIN last l ON l.job = p.id
     WHERE (p.seq, p.status) IS DISTINCT FROM (l.seq, l.to_status)
 """
+_KEYS = """
+    SELECT k.tenant, k.key, k.job_id AS named, j.job_id AS keyed
+    FROM jobqueue.idempotency_keys k
+    FULL JOIN (SELECT * FROM jobqueue.jobs WHERE idempotency_key IS NOT NULL) j
+      ON (j.job_id, j.tenant, j.idempotency_key) = (k.job_id, k.tenant, k.key)
+    WHERE k.job_id IS NULL OR j.job_id IS NULL
+"""
 _DEPTHS = f"""
     SELECT q.name, p.status, count(*) AS n
     FROM ({_PLACES}) p JOIN jobqueue.queues q USING (queue_id)
@@ -43,9 +50,13 @@ _DEPTHS = f"""
 
 
 async def assert_sound(db: Db) -> None:
-    """Every job is in one table, its events are one chain that ends there, and figures agree."""
+    """Every job is in one table, its events are one chain that ends there, and figures agree.
+
+    A key and its job name each other.
+    """
     assert await db.fetch(_MISPLACED) == [], "jobs in no table or in two"
     assert await db.fetch(_BROKEN) == [], "events that do not lead to where the job is"
+    assert await db.fetch(_KEYS) == [], "keys without their job, or jobs without their key"
     assert await counted_depths(db) == await real_depths(db)
 
 

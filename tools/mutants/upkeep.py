@@ -93,6 +93,13 @@ UPKEEP = (
         _SUBMITS,
     ),
     Mutant(
+        "a key is kept for a job whose queue went away",
+        _SUBMIT,
+        "i.key) IS NOT NULL THEN 'MOVED'",
+        "i.key) IS NOT NULL THEN 'NO_QUEUE'",
+        "tests/races/test_submissions.py",
+    ),
+    Mutant(
         "tenants share their keys",
         _SUBMIT,
         "ON k.tenant = i.tenant AND k.key = i.key",

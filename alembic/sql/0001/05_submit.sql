@@ -60,6 +60,10 @@ END $$;
 -- p_atomic: anything but EXISTING and REPEATED raises JQ001 with DETAIL 'ordinal outcome', and
 -- nothing is stored.
 --
+-- 40001: a queue went between the statements, after a key was taken for a job of it; nothing is
+-- stored, and trying again tells the truth. A key that was kept then would lead to a job that is
+-- nowhere.
+--
 -- p_hint: names of queues that idle workers hear of with the commit, unless all items are refused. A
 -- commit with a hint waits for all others that have one, so most have none, and the hint is sent by
 -- itself.
@@ -111,7 +115,9 @@ BEGIN
                         WHEN jobqueue.said(p_delay_s, i.delay_s) > 0
                         THEN stamp + make_interval(secs => jobqueue.said(p_delay_s, i.delay_s))
                         END AS not_before,
-                   CASE WHEN q.queue_id IS NULL THEN 'NO_QUEUE'
+                   CASE WHEN q.queue_id IS NULL AND i.known IS NULL
+                             AND jobqueue.said(p_key, i.key) IS NOT NULL THEN 'MOVED'
+                        WHEN q.queue_id IS NULL THEN 'NO_QUEUE'
                         WHEN jobqueue.said(p_not_before, i.not_before) > horizon THEN 'TOO_FAR'
                         ELSE i.known END AS outcome
             FROM unnest(p_job_id, p_payload, p_queue, p_type, p_priority, p_max_retries, p_ttl_s,
@@ -149,6 +155,9 @@ BEGIN
         SELECT i.ord, coalesce(i.known_id, i.job_id), i.outcome
         FROM i WHERE i.outcome IS NOT NULL ORDER BY i.ord
     LOOP
+        IF outcome = 'MOVED' THEN
+            RAISE EXCEPTION 'the queue of item % went meanwhile', ord USING ERRCODE = '40001';
+        END IF;
         IF p_atomic AND outcome NOT IN ('EXISTING', 'REPEATED') THEN
             RAISE EXCEPTION 'item % of the batch: %', ord, outcome
                 USING ERRCODE = 'JQ001', DETAIL = ord || ' ' || outcome;

@@ -1,0 +1,86 @@
+"""Submissions whose queue goes while they wait for another one's key (R-3.3)."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from jobqueue.domain.job import JobSpec, Submitted
+from jobqueue.domain.limits import Limits
+from jobqueue.errors import NotFound
+from jobqueue.store.pool import Connection, create_pool
+from jobqueue.store.queues import delete_queue
+from jobqueue.submission.submitter import Submitter
+from tests.store.conftest import Connect
+from tests.support.store import add_queue, spec, status, store, waits
+from tests.support.waiting import HANG_S, eventually
+
+NAME = "submits"
+HELD = spec(queue="other", idempotency_key="held")
+OURS = spec(idempotency_key="a")  # keys are taken in their order: this one before the held one
+
+Call = Coroutine[Any, Any, Sequence[Submitted]]
+Way = Callable[[Submitter, Sequence[JobSpec]], Call]
+
+
+@pytest_asyncio.fixture
+async def submitter(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Submitter]:
+    """One that waits for a key for as long as the test holds it, however slow that is."""
+    monkeypatch.setattr("jobqueue.submission.submitter.KEYED_LOCK_WAIT_S", HANG_S)
+    pool = await create_pool(database, application_name=NAME, connect_timeout_s=HANG_S)
+    one = Submitter(pool, Limits(), lambda _queues: None)
+    yield one
+    await one.close()
+    await pool.close()
+
+
+@pytest_asyncio.fixture
+async def holder(db: Connection, another: Connect) -> Connection:
+    """A connection that may hold the key; there is a queue for that."""
+    await add_queue(db, "other")
+    return await another()
+
+
+async def meanwhile(
+    db: Connection,
+    holder: Connection,
+    call: Call,
+    happens: Callable[[], Awaitable[object]],
+) -> Sequence[Submitted]:
+    """Let something happen while a call waits for the held key, which then is nobody's."""
+    held = holder.transaction()
+    await held.start()
+    await store(holder, [HELD])
+    waiting = asyncio.create_task(call)
+    await eventually(lambda: waits(db, NAME), what="the call waits for the key")
+    await happens()
+    await held.rollback()
+    return await waiting
+
+
+async def as_a_batch(one: Submitter, specs: Sequence[JobSpec]) -> Sequence[Submitted]:
+    return await one.submit_many(specs)
+
+
+async def as_joined_calls(one: Submitter, specs: Sequence[JobSpec]) -> Sequence[Submitted]:
+    return await asyncio.gather(*[one.submit(each) for each in specs])
+
+
+both_ways = pytest.mark.parametrize("way", [as_a_batch, as_joined_calls])
+
+
+@both_ways
+async def test_a_key_does_not_stay_behind_when_its_queue_goes_before_its_job_is_stored(
+    db: Connection, holder: Connection, submitter: Submitter, way: Way
+) -> None:
+    await add_queue(db)
+    with pytest.raises(NotFound):
+        await meanwhile(
+            db, holder, way(submitter, [OURS, HELD]), lambda: delete_queue(db, "q", force=False)
+        )
+    await add_queue(db)
+    again = await submitter.submit(OURS)
+    assert not again.existing
+    assert await status(db, again.job_id) == "PENDING"
