@@ -1,4 +1,4 @@
-"""Submissions whose queue goes while they wait for another one's key (R-3.3)."""
+"""Submissions whose queue or key comes or goes while they wait for another one's key (R-3.3)."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
@@ -10,11 +10,12 @@ import pytest_asyncio
 from jobqueue.domain.job import JobSpec, Submitted
 from jobqueue.domain.limits import Limits
 from jobqueue.errors import NotFound
+from jobqueue.store.jobs import delete_job
 from jobqueue.store.pool import Connection, create_pool
 from jobqueue.store.queues import delete_queue
 from jobqueue.submission.submitter import Submitter
 from tests.store.conftest import Connect
-from tests.support.store import add_queue, spec, status, store, waits
+from tests.support.store import add_queue, claim_one, settle, spec, status, store, submit, waits
 from tests.support.waiting import HANG_S, eventually
 
 NAME = "submits"
@@ -84,3 +85,32 @@ async def test_a_key_does_not_stay_behind_when_its_queue_goes_before_its_job_is_
     again = await submitter.submit(OURS)
     assert not again.existing
     assert await status(db, again.job_id) == "PENDING"
+
+
+@both_ways
+async def test_a_queue_that_comes_while_a_key_is_waited_for_takes_the_job_with_its_key(
+    db: Connection, holder: Connection, submitter: Submitter, way: Way
+) -> None:
+    made = await meanwhile(db, holder, way(submitter, [OURS, HELD]), lambda: add_queue(db))
+    await are_new(db, submitter, made)
+
+
+@both_ways
+@pytest.mark.parametrize("payload", [b"", b"other content"])
+async def test_a_key_that_is_freed_while_another_one_is_waited_for_can_be_had(
+    db: Connection, holder: Connection, submitter: Submitter, way: Way, payload: bytes
+) -> None:
+    await add_queue(db)
+    (old,) = await submit(db, idempotency_key="a", payload=payload)
+    await settle(db, await claim_one(db))
+    made = await meanwhile(db, holder, way(submitter, [OURS, HELD]), lambda: delete_job(db, old))
+    assert await status(db, old) is None
+    await are_new(db, submitter, made)
+
+
+async def are_new(db: Connection, submitter: Submitter, made: Sequence[Submitted]) -> None:
+    """Both jobs are stored now, and their keys name them."""
+    assert [one.existing for one in made] == [False, False]
+    assert [await status(db, one.job_id) for one in made] == ["PENDING", "PENDING"]
+    again = [await submitter.submit(one) for one in (OURS, HELD)]
+    assert again == [Submitted(one.job_id, existing=True) for one in made]

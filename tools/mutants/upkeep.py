@@ -88,9 +88,16 @@ UPKEEP = (
     Mutant(
         "a job is stored without the key that went away",
         _SUBMIT,
-        "WHEN i.key IS NOT NULL AND k.job_id IS NULL THEN 'MISMATCH'",
+        "WHEN i.key IS NOT NULL AND k.job_id IS NULL THEN 'MOVED'",
         "",
         _SUBMITS,
+    ),
+    Mutant(
+        "a key that went away is known with other content",
+        _SUBMIT,
+        "WHEN i.key IS NOT NULL AND k.job_id IS NULL THEN 'MOVED'",
+        "WHEN i.key IS NOT NULL AND k.job_id IS NULL THEN 'MISMATCH'",
+        "tests/races/test_submissions.py",
     ),
     Mutant(
         "a key is kept for a job whose queue went away",

@@ -7,8 +7,9 @@ $$;
 
 -- Tells which items of a batch are known already, in input order: EXISTING (the key is known with
 -- the same content), MISMATCH (with other content), REPEATED (the id is stored, or is in the batch
--- before), NULL (new). The keys of new items are taken; a key that another transaction is taking is
--- waited for.
+-- before), MOVED (its key is nobody's: there was no such queue, the date is too far, or the key was
+-- there and went), NULL (new). The keys of new items are taken; a key that another transaction is
+-- taking is waited for.
 --
 -- Two statements, because under READ COMMITTED the second sees what the winner of a race for a key
 -- committed while the first waited for it.
@@ -38,8 +39,7 @@ BEGIN
            CASE WHEN k.content_hash = i.hash THEN k.job_id ELSE i.job_id END,
            CASE WHEN k.job_id <> i.job_id AND k.content_hash = i.hash THEN 'EXISTING'
                 WHEN k.job_id <> i.job_id THEN 'MISMATCH'
-                -- It was there when we came to take it, and is gone: nobody holds this key for us.
-                WHEN i.key IS NOT NULL AND k.job_id IS NULL THEN 'MISMATCH'
+                WHEN i.key IS NOT NULL AND k.job_id IS NULL THEN 'MOVED'
                 WHEN i.place > 1 OR EXISTS (
                      SELECT FROM jobqueue.jobs j WHERE j.job_id = i.job_id) THEN 'REPEATED' END
     FROM (SELECT i.ord, i.job_id, i.hash,
@@ -60,9 +60,9 @@ END $$;
 -- p_atomic: anything but EXISTING and REPEATED raises JQ001 with DETAIL 'ordinal outcome', and
 -- nothing is stored.
 --
--- 40001: a queue went between the statements, after a key was taken for a job of it; nothing is
--- stored, and trying again tells the truth. A key that was kept then would lead to a job that is
--- nowhere.
+-- 40001: a key went, or a queue went or came, between the statements; nothing is stored, and trying
+-- again tells the truth. A key that was kept for a job whose queue went would lead to a job that is
+-- nowhere; a job whose key is nobody's would be stored a second time.
 --
 -- p_hint: names of queues that idle workers hear of with the commit, unless all items are refused. A
 -- commit with a hint waits for all others that have one, so most have none, and the hint is sent by
@@ -156,7 +156,8 @@ BEGIN
         FROM i WHERE i.outcome IS NOT NULL ORDER BY i.ord
     LOOP
         IF outcome = 'MOVED' THEN
-            RAISE EXCEPTION 'the queue of item % went meanwhile', ord USING ERRCODE = '40001';
+            RAISE EXCEPTION 'item % of the batch: its queue or its key moved meanwhile', ord
+                USING ERRCODE = '40001';
         END IF;
         IF p_atomic AND outcome NOT IN ('EXISTING', 'REPEATED') THEN
             RAISE EXCEPTION 'item % of the batch: %', ord, outcome
