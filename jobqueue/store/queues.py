@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
 
 from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
 from jobqueue.store import rows
@@ -17,6 +16,7 @@ _CREATE = statement("create_queue")
 _UPDATE = statement("update_queue")
 _PAUSE = statement("pause_queue")
 _LIST = statement("list_queues")
+_GET_ID = statement("get_queue_id")
 _DELETE = statement("delete_queue")
 _COUNT_LIVE = statement("count_queue_live")
 _CANCEL_JOBS = statement("cancel_queue_jobs")
@@ -77,18 +77,18 @@ async def list_queues(db: Db, name: str | None = None) -> list[Queue]:
     return [rows.queue(row) for row in await db.fetch(_LIST, name)]
 
 
-@dataclass(frozen=True, slots=True)
-class QueueDeletion:
-    """What a deletion found; ``queue`` is the internal key."""
-
-    state: Literal["deleted", "not_empty", "not_found"]
-    queue: int | None
+async def get_queue_id(db: Db, name: str) -> int | None:
+    """Return which queue has this name, None when none has; a name may be given again."""
+    queue: int | None = await db.fetchval(_GET_ID, name)
+    return queue
 
 
-async def delete_queue(db: Db, name: str, *, force: bool) -> QueueDeletion:
-    """Put a tombstone on a queue; unless forced only when it holds no live job."""
-    row = await db.fetchrow(_DELETE, name, force)
-    return QueueDeletion(row["state"], row["queue_id"]) if row else QueueDeletion("not_found", None)
+async def delete_queue(db: Db, queue: int, *, force: bool) -> bool:
+    """Put a tombstone on a queue; unless forced only when it holds no live job.
+
+    Returns whether it has one, now or since an earlier try.
+    """
+    return bool(await db.fetchval(_DELETE, queue, force))
 
 
 async def count_queue_live(db: Db, queue: int, limit: int = 1) -> int:

@@ -28,7 +28,7 @@ from jobqueue.errors import (
     NotFound,
 )
 from jobqueue.store import queues as store
-from jobqueue.store.faults import retrying
+from jobqueue.store.faults import retrying, retrying_told
 from jobqueue.store.pool import Pool
 from jobqueue.store.signals import tell_moved
 
@@ -39,7 +39,10 @@ _CANCEL_PAUSE_S = 0.1
 
 
 class Queues:
-    """What can be asked of, and done with, queues."""
+    """What can be asked of, and done with, queues.
+
+    What was done though its answer was lost is told as done.
+    """
 
     def __init__(
         self,
@@ -62,10 +65,20 @@ class Queues:
         """Make a queue. Raises InvalidArgument, AlreadyExists."""
         policy = changed_policy(self._defaults, change, self._defaults)
         check([*name_faults("name", name, self._limits), *_faults(policy, self._limits)])
-        made = await retrying(lambda: store.create_queue(self._pool, name, policy))
+        taken = await self._find(name)
+        made = await self._create(name, policy) if taken is None else None
         if made is None:
             raise AlreadyExists("queue", name, f"queue {name!r} exists already")
         return made
+
+    async def _create(self, name: str, policy: QueuePolicy) -> Queue | None:
+        """Make a queue that was not there; None when somebody else makes one of this name."""
+        made, repeated = await retrying_told(lambda: store.create_queue(self._pool, name, policy))
+        if made is not None or not repeated:
+            return made
+        # It is there since: by a try whose answer was lost, or by somebody who asked for the same.
+        found = await self._find(name)
+        return found if found is not None and found.policy == policy else None
 
     async def update(self, name: str, change: PolicyChange) -> Queue:
         """Set the fields that ``change`` names. Raises InvalidArgument, NotFound."""
@@ -86,10 +99,14 @@ class Queues:
 
     async def get(self, name: str) -> Queue:
         """Return a queue. Raises NotFound."""
-        found = await retrying(lambda: store.list_queues(self._pool, name))
-        if not found:
+        found = await self._find(name)
+        if found is None:
             raise NotFound("queue", name)
-        return found[0]
+        return found
+
+    async def _find(self, name: str) -> Queue | None:
+        found = await retrying(lambda: store.list_queues(self._pool, name))
+        return found[0] if found else None
 
     async def list(self) -> list[Queue]:
         """Return all queues by name."""
@@ -120,13 +137,14 @@ class Queues:
         """
         if name == DEFAULT_QUEUE:
             raise FailedPrecondition(f"queue {name!r} cannot be deleted", reason="DEFAULT_QUEUE")
-        deletion = await retrying(lambda: store.delete_queue(self._pool, name, force=force))
-        if deletion.state == "not_found" or deletion.queue is None:
+        queue = await retrying(lambda: store.get_queue_id(self._pool, name))
+        if queue is None:
             raise NotFound("queue", name)
-        if deletion.state == "not_empty":
+        # By its id: a try whose answer was lost may have freed the name for another queue.
+        if not await retrying(lambda: store.delete_queue(self._pool, queue, force=force)):
             message = f"queue {name!r} has jobs that are not finished; force cancels them"
             raise FailedPrecondition(message, reason="QUEUE_NOT_EMPTY")
-        return await self._cancel_all(deletion.queue)
+        return await self._cancel_all(queue)
 
     async def _cancel_all(self, queue: int) -> int:
         cancelled = 0

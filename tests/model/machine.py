@@ -23,7 +23,7 @@ from tests.model.draws import Ending, picks
 from tests.model.facts import Item, Job, Policy, Queue
 from tests.model.model import ASSIGNED, HORIZON_S, PENDING, REFUSED, Model
 from tests.model.server import Server
-from tests.support.store import Stored, store_items
+from tests.support.store import Stored, delete_queue, store_items
 
 T = TypeVar("T")
 
@@ -307,7 +307,7 @@ class QueueMachine(RuleBasedStateMachine):
             agree("a pause", queue.paused, paused and paused.paused)
         else:
             force = what == "delete with all jobs"
-            answer = self.run(queue_store.delete_queue(self.db, name, force=force))
+            answer = self.run(delete_queue(self.db, name, force=force))
             agree("the end of a queue", self.model.delete_queue(name, force=force), answer.state)
 
     def _create_queue(self, name: str, policy: Policy) -> None:

@@ -24,12 +24,12 @@ from jobqueue.reaper.upkeep import (
 )
 from jobqueue.runtime.service import TURN_ENDED, Group, Service, TurnEnded
 from jobqueue.store.pool import Connection, Pool, create_pool
-from jobqueue.store.queues import delete_queue
 from jobqueue.store.wakeups import Listener
 from jobqueue.store.workers import register_worker
 from tests.support.store import (
     add_queue,
     claim,
+    delete_queue,
     end_ttl,
     expire_leases,
     make_due,

@@ -12,10 +12,19 @@ from jobqueue.domain.limits import Limits
 from jobqueue.errors import NotFound
 from jobqueue.store.jobs import delete_job
 from jobqueue.store.pool import Connection, create_pool
-from jobqueue.store.queues import delete_queue
 from jobqueue.submission.submitter import Submitter
 from tests.store.conftest import Connect
-from tests.support.store import add_queue, claim_one, settle, spec, status, store, submit, waits
+from tests.support.store import (
+    add_queue,
+    claim_one,
+    delete_queue,
+    settle,
+    spec,
+    status,
+    store,
+    submit,
+    waits,
+)
 from tests.support.waiting import HANG_S, eventually
 
 NAME = "submits"

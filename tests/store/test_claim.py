@@ -8,13 +8,14 @@ import pytest
 from jobqueue.domain.outcome import Released
 from jobqueue.store.leases import lock_queue, start_leases
 from jobqueue.store.pool import Connection
-from jobqueue.store.queues import delete_queue, pause_queue
+from jobqueue.store.queues import pause_queue
 from tests.store.conftest import Connect
 from tests.support.store import (
     WORKER,
     add_queue,
     claim,
     claim_one,
+    delete_queue,
     end_ttl,
     last_event,
     path,

@@ -7,7 +7,7 @@ import pytest
 
 from jobqueue.domain.outcome import Unhandled
 from jobqueue.store.pool import Connection
-from jobqueue.store.queues import cancel_queue_jobs, delete_queue, pause_queue
+from jobqueue.store.queues import cancel_queue_jobs, pause_queue
 from jobqueue.store.upkeep import Promoted, PromotedQueue, expire_jobs, promote_jobs
 from tests.store.conftest import Connect
 from tests.support.store import (
@@ -15,6 +15,7 @@ from tests.support.store import (
     add_queue,
     claim,
     claim_one,
+    delete_queue,
     end_ttl,
     make_due,
     path,

@@ -6,13 +6,13 @@ from jobqueue.domain.state import JobStatus
 from jobqueue.domain.worker import WorkerCommand
 from jobqueue.store.figures import count_active_workers, count_ready, read_oldest_xmin
 from jobqueue.store.pool import Connection, Pool
-from jobqueue.store.queues import delete_queue, pause_queue
+from jobqueue.store.queues import pause_queue
 from jobqueue.store.signals import QUERY_ENDED, QueryEnded
 from jobqueue.store.workers import beat_worker, register_worker
 from jobqueue.submission import figures as room
 from jobqueue.submission.figures import FIGURES, FigureReader, Figures, read_figures
 from tests.store.conftest import Connect
-from tests.support.store import FAILURE, add_queue, claim, claim_one, settle, submit
+from tests.support.store import FAILURE, add_queue, claim, claim_one, delete_queue, settle, submit
 from tests.support.waiting import eventually
 from tests.support.workers import facts
 

@@ -13,7 +13,6 @@ from jobqueue.store.queues import (
     cancel_queue_jobs,
     count_queue_live,
     create_queue,
-    delete_queue,
     list_queue_serving,
     list_queues,
     list_unhandled,
@@ -27,6 +26,7 @@ from tests.support.store import (
     add_queue,
     claim,
     claim_one,
+    delete_queue,
     path,
     probes,
     row_of,
@@ -35,7 +35,9 @@ from tests.support.store import (
     status,
     store,
     submit,
+    waits_for_lock,
 )
+from tests.support.waiting import eventually
 
 POLICY = QueuePolicy(
     max_retries=7,
@@ -131,6 +133,18 @@ async def test_a_queue_with_live_jobs_is_deleted_only_by_force(db: Connection, w
         assert (await delete_queue(db, "q", force=True)).state == "deleted"
     assert await list_queues(db, "q") == []
     assert (await delete_queue(db, "q", force=True)).state == "not_found"
+
+
+async def test_a_deletion_that_waits_for_another_one_finds_it_done(
+    db: Connection, another: Connect
+) -> None:
+    await add_queue(db)
+    first, second = await another(), await another()
+    async with first.transaction():
+        assert (await delete_queue(first, "q", force=False)).state == "deleted"
+        waiting = asyncio.create_task(delete_queue(second, "q", force=False))
+        await eventually(lambda: waits_for_lock(db, second))
+    assert (await waiting).state == "deleted"
 
 
 async def test_what_a_deleted_queue_held_is_cancelled_and_running_jobs_are_asked(

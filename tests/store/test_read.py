@@ -17,7 +17,6 @@ from jobqueue.store.jobs import (
     retry_job,
 )
 from jobqueue.store.pool import Connection
-from jobqueue.store.queues import delete_queue
 from jobqueue.store.upkeep import promote_jobs
 from jobqueue.store.workers import register_worker
 from tests.support.store import (
@@ -25,6 +24,7 @@ from tests.support.store import (
     add_queue,
     claim,
     claim_one,
+    delete_queue,
     make_due,
     settle,
     submit,

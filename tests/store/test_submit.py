@@ -10,9 +10,9 @@ import pytest
 from jobqueue.store.faults import rejected_item
 from jobqueue.store.jobs import get_job
 from jobqueue.store.pool import Connection
-from jobqueue.store.queues import delete_queue
 from tests.support.store import (
     add_queue,
+    delete_queue,
     last_event,
     path,
     row_of,

@@ -13,7 +13,8 @@ from jobqueue.domain.queue import PRIORITIES, QueuePolicy
 from jobqueue.store.jobs import submit_jobs
 from jobqueue.store.leases import Probe, claim_jobs, settle_leases
 from jobqueue.store.pool import Connection, Db
-from jobqueue.store.queues import create_queue
+from jobqueue.store.queues import create_queue, get_queue_id
+from jobqueue.store.queues import delete_queue as delete_queue_by_id
 
 HORIZON_S = 1e8
 WORKER = 1
@@ -24,6 +25,22 @@ async def add_queue(db: Db, name: str = "q", **policy: object) -> None:
     """Make a queue."""
     made = await create_queue(db, name, QueuePolicy(**policy))  # type: ignore[arg-type]
     assert made is not None
+
+
+class Deletion(NamedTuple):
+    """What became of a deletion: deleted, not_empty or not_found; and which queue it was."""
+
+    state: str
+    queue: int | None
+
+
+async def delete_queue(db: Db, name: str, *, force: bool) -> Deletion:
+    """Delete the queue that has a name."""
+    queue = await get_queue_id(db, name)
+    if queue is None:
+        return Deletion("not_found", None)
+    deleted = await delete_queue_by_id(db, queue, force=force)
+    return Deletion("deleted" if deleted else "not_empty", queue)
 
 
 def spec(**fields: Any) -> JobSpec:

@@ -179,6 +179,20 @@ UPKEEP = (
         "tests/store/test_queues.py",
     ),
     Mutant(
+        "a queue that was deleted by a try without an answer has jobs in it",
+        f"{_SQL}/delete_queue.sql",
+        " OR EXISTS (SELECT FROM q WHERE deleted_at IS NOT NULL)",
+        "",
+        "tests/store/test_unclear_moves.py",
+    ),
+    Mutant(
+        "a queue that was made by a try without an answer is somebody else's",
+        "jobqueue/submission/queues.py",
+        "if made is not None or not repeated:",
+        "if True:",
+        "tests/store/test_unclear_moves.py",
+    ),
+    Mutant(
         "a worker's twin is heard",
         f"{_SQL}/beat_worker.sql",
         " AND ($4::text IS NULL OR hostname = $4::text AND pid = $5::int)",
