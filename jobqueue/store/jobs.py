@@ -19,6 +19,7 @@ from jobqueue.store.statements import statement
 
 _SUBMIT = statement("submit_jobs")
 _GET = statement("get_job")
+_GET_SEQUENCE = statement("get_job_sequence")
 _LIST = statement("list_jobs")
 _EVENTS = statement("list_job_events")
 _CANCEL = statement("cancel_job")
@@ -113,6 +114,11 @@ async def get_job(db: Db, job_id: UUID) -> Job | None:
     """Return a job, None when there is none."""
     row = await db.fetchrow(_GET, job_id)
     return rows.job(row) if row else None
+
+
+async def get_job_sequence(db: Db, job_id: UUID) -> int:
+    """Return the number of a job's latest transition; 0 when there is no such job."""
+    return await db.fetchval(_GET_SEQUENCE, job_id) or 0
 
 
 @dataclass(frozen=True, slots=True)

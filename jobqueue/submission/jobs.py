@@ -69,10 +69,7 @@ class Jobs:
         answer, repeated = await retrying_told(
             lambda: store.cancel_job(self._pool, job_id, running=running)
         )
-        done = answer.word == "CANCELLED" or (
-            repeated and await self._is(job_id, JobStatus.DEAD_LETTERED, Reason.CANCELLED)
-        )
-        if done:
+        if answer.word == "CANCELLED" or (repeated and await self._is_cancelled(job_id)):
             _tell(answer, JobStatus.DEAD_LETTERED, Reason.CANCELLED)
             return CancelOutcome.CANCELLED
         if answer.word == "REQUESTED":
@@ -84,9 +81,10 @@ class Jobs:
 
         Raises NotFound, FailedPrecondition, Aborted.
         """
+        before = await retrying(lambda: store.get_job_sequence(self._pool, job_id))
         answer, repeated = await retrying_told(lambda: store.retry_job(self._pool, job_id))
         done = answer.word == "RETRIED" or (
-            repeated and await self._is(job_id, JobStatus.PENDING, Reason.OPERATOR_RETRY)
+            repeated and await self._was_retried(job_id, after=before)
         )
         if not done:
             raise _refused(job_id, answer.word, "retried")
@@ -104,10 +102,19 @@ class Jobs:
         if answer != "DELETED" and not (repeated and answer == "NOT_FOUND"):
             raise _refused(job_id, answer, "deleted")
 
-    async def _is(self, job_id: UUID, status: JobStatus, reason: Reason) -> bool:
-        """Tell whether a job is where a move that had no answer would have brought it."""
+    async def _is_cancelled(self, job_id: UUID) -> bool:
+        """Tell whether a job is where a cancel that had no answer would have brought it."""
         job = await retrying(lambda: store.get_job(self._pool, job_id))
-        return job is not None and (job.status, job.reason) == (status, reason)
+        cancelled = JobStatus.DEAD_LETTERED, Reason.CANCELLED
+        return job is not None and (job.status, job.reason) == cancelled
+
+    async def _was_retried(self, job_id: UUID, *, after: int) -> bool:
+        """Tell whether a retry that had no answer was done, though a worker may have it by now.
+
+        ``after``: the latest transition that cannot be of that retry.
+        """
+        events = await retrying(lambda: store.list_job_events(self._pool, job_id))
+        return any(e.sequence > after and e.reason is Reason.OPERATOR_RETRY for e in events)
 
     async def watch(self, job_id: UUID) -> AsyncIterator[Job]:
         """Yield the job now and after every change seen, until it is terminal. Raises NotFound."""

@@ -10,10 +10,12 @@ from jobqueue.domain.job import CancelOutcome
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.outcome import Completed, Refused
 from jobqueue.domain.queue import PolicyChange, Queue, QueuePolicy
+from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.errors import AlreadyExists, FailedPrecondition, NotFound
 from jobqueue.store import jobs as store
 from jobqueue.store import queues as queue_store
 from jobqueue.store.pool import Connection, Pool
+from jobqueue.store.signals import JOBS_MOVED, Move
 from jobqueue.submission.jobs import Jobs
 from jobqueue.submission.queues import Queues
 from tests.support.store import add_queue, claim_one, path, settle, submit
@@ -100,6 +102,31 @@ async def test_a_retry_that_was_done_is_told_as_done(
     assert (await desk(pool).retry(job_id)).status == "PENDING"
     assert answered == ["RETRIED", "PENDING"]
     assert (await path(db, job_id)).count("PENDING:OPERATOR_RETRY") == 1
+
+
+async def test_a_retry_whose_job_is_already_run_again_is_told_as_done_and_counted(
+    db: Connection, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await dead(db)
+    said: list[Move] = []
+    stop = JOBS_MOVED.subscribe(said.extend)
+    answered = cut_the_first_answer(monkeypatch, "retry_job", meanwhile=lambda: claim_one(db))
+    assert (await desk(pool).retry(job_id)).status == "RUNNING"
+    stop()
+    assert answered == ["RETRIED", "RUNNING"]
+    assert said == [Move("q", JobStatus.PENDING, Reason.OPERATOR_RETRY)]
+
+
+async def test_a_repeated_retry_of_a_job_that_runs_since_an_earlier_one_is_still_refused(
+    db: Connection, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = await dead(db)
+    await desk(pool).retry(job_id)
+    await claim_one(db)
+    answered = cut_the_first_answer(monkeypatch, "retry_job")
+    with pytest.raises(FailedPrecondition):
+        await desk(pool).retry(job_id)
+    assert answered == ["RUNNING", "RUNNING"]
 
 
 async def test_a_repeated_retry_of_a_job_that_ended_otherwise_is_still_refused(

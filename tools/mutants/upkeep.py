@@ -193,6 +193,13 @@ UPKEEP = (
         "tests/store/test_unclear_moves.py",
     ),
     Mutant(
+        "an operator's retry of long ago answers for one without an answer",
+        "jobqueue/submission/jobs.py",
+        "e.sequence > after and ",
+        "",
+        "tests/store/test_unclear_moves.py",
+    ),
+    Mutant(
         "a worker's twin is heard",
         f"{_SQL}/beat_worker.sql",
         " AND ($4::text IS NULL OR hostname = $4::text AND pid = $5::int)",
