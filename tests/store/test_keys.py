@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
@@ -20,6 +20,7 @@ from tests.support.store import (
     spec,
     status,
     store,
+    store_items,
     submit,
     waits_for_lock,
 )
@@ -117,6 +118,21 @@ async def test_a_key_is_free_again_when_its_job_is_deleted(db: Connection) -> No
     assert await delete_job(db, old) == "DELETED"
     (new,) = await store(db, [spec(idempotency_key="k", payload=b"other")])
     assert new.outcome == "NEW"
+
+
+@pytest.mark.parametrize("first", [None, "mine"])
+@pytest.mark.parametrize("joined", [False, True])
+async def test_a_key_that_a_repeated_id_brings_along_is_not_kept_for_it(
+    db: Connection, first: str | None, *, joined: bool
+) -> None:
+    await add_queue(db)
+    job_id = uuid4()
+    items = [(job_id, spec(idempotency_key=key, tenant="a")) for key in (first, "another")]
+    for flush in [items] if joined else [items[:1], items[1:]]:
+        answers = await store_items(db, flush)
+    assert answers[-1] == (job_id, "REPEATED")
+    kept = await db.fetch("SELECT key FROM jobqueue.idempotency_keys WHERE job_id = $1", job_id)
+    assert [row["key"] for row in kept] == ([first] if first else [])
 
 
 async def test_the_key_of_a_dead_job_leads_to_it_so_that_its_retry_meets_no_twin(

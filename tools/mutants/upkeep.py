@@ -107,6 +107,13 @@ UPKEEP = (
         "tests/races/test_submissions.py",
     ),
     Mutant(
+        "a repeated id takes a key that its job does not have",
+        _SUBMIT,
+        "'REPEATED' = ANY (known)",
+        "false",
+        _SUBMITS,
+    ),
+    Mutant(
         "tenants share their keys",
         _SUBMIT,
         "ON k.tenant = i.tenant AND k.key = i.key",

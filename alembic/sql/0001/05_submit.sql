@@ -51,6 +51,20 @@ BEGIN
     LEFT JOIN jobqueue.idempotency_keys k ON k.tenant = i.tenant AND k.key = i.key;
 END $$;
 
+-- Frees those keys of a batch that its jobs do not have. An id that is known keeps the key that it
+-- first came with, or none; another one, that came with the id again, would outlive the job.
+CREATE FUNCTION jobqueue.free_unused_keys(p_job_id uuid[], p_tenant text[], p_key text[])
+RETURNS void LANGUAGE plpgsql SET plan_cache_mode = force_custom_plan AS $$
+BEGIN
+    DELETE FROM jobqueue.idempotency_keys k
+    USING unnest(p_job_id, p_tenant, p_key) i(job_id, tenant, key)
+    WHERE k.tenant = coalesce(jobqueue.said(p_tenant, i.tenant), '')
+      AND k.key = jobqueue.said(p_key, i.key) AND k.job_id = i.job_id
+      AND NOT EXISTS (SELECT FROM jobqueue.jobs j
+                      WHERE j.job_id = k.job_id AND j.tenant = k.tenant
+                        AND j.idempotency_key = k.key);
+END $$;
+
 -- Stores jobs. A row for each item that was not simply stored, in input order: its outcome is
 -- EXISTING, MISMATCH or REPEATED (see known_jobs), NO_QUEUE, or TOO_FAR (not_before beyond
 -- p_horizon_s).
@@ -166,6 +180,9 @@ BEGIN
         refused := refused + (outcome NOT IN ('EXISTING', 'REPEATED'))::int;
         RETURN NEXT;
     END LOOP;
+    IF p_key IS NOT NULL AND 'REPEATED' = ANY (known) THEN
+        PERFORM jobqueue.free_unused_keys(p_job_id, p_tenant, p_key);
+    END IF;
     IF p_hint IS NOT NULL AND refused < cardinality(p_job_id) THEN
         PERFORM pg_notify('jobqueue_ready', p_hint);
     END IF;

@@ -2,9 +2,9 @@ DROP VIEW jobqueue.job_event_log, jobqueue.job_status;
 DROP FUNCTION jobqueue.in_calendar;
 DROP FUNCTION jobqueue.claim_jobs, jobqueue.start_leases, jobqueue.complete_leases,
     jobqueue.settle_leases;
-DROP FUNCTION jobqueue.submit_jobs, jobqueue.known_jobs, jobqueue.said, jobqueue.cancel_job,
-    jobqueue.retry_job, jobqueue.delete_job, jobqueue.remove_finished,
-    jobqueue.create_event_partition, jobqueue.keep_events,
+DROP FUNCTION jobqueue.submit_jobs, jobqueue.known_jobs, jobqueue.free_unused_keys,
+    jobqueue.said, jobqueue.cancel_job, jobqueue.retry_job, jobqueue.delete_job,
+    jobqueue.remove_finished, jobqueue.create_event_partition, jobqueue.keep_events,
     jobqueue.forget_kept_events, jobqueue.seal_event_partitions;
 DROP TABLE jobqueue.parked_events, jobqueue.removed_jobs, jobqueue.queue_minutes,
     jobqueue.queue_depths, jobqueue.event_cursors,
