@@ -20,9 +20,11 @@ from jobqueue.errors import FieldViolation, InvalidArgument
 
 KIB, MIB = 1024, 1024 * 1024
 _NAME = re.compile(r"[A-Za-z0-9._-]+", re.ASCII)
-TRACE_BYTES = 512
+TRACE_ENTRIES, TRACE_BYTES = 32, 512
+"""The latter is what W3C Trace Context asks every party to carry of a tracestate."""
+WORDS_BYTES = 256
+"""Of what a worker says of itself, its host and version, and of how far a job is."""
 _MAX_EVENT_ID = 2**63
-"""What W3C Trace Context asks every party to carry of a tracestate."""
 PRIORITY_NAMES = {"critical": 9, "high": 7, "normal": 5, "low": 1}
 MAX_CONCURRENCY = 10_000
 MAX_HELD = 2 * MAX_CONCURRENCY
@@ -170,18 +172,18 @@ def _tenant_faults(field: str, tenant: str, limits: Limits) -> Iterator[FieldVio
 def _label_faults(
     field: str, labels: Mapping[str, str], limits: Limits
 ) -> Iterator[FieldViolation]:
-    return _map_faults(field, labels, limits, limits.label_bytes)
+    return _map_faults(field, labels, limits.labels, limits.label_bytes)
 
 
-def _trace_faults(field: str, trace: Mapping[str, str], limits: Limits) -> Iterator[FieldViolation]:
-    return _map_faults(field, trace, limits, TRACE_BYTES)
+def _trace_faults(field: str, trace: Mapping[str, str], _: Limits) -> Iterator[FieldViolation]:
+    return _map_faults(field, trace, TRACE_ENTRIES, TRACE_BYTES)
 
 
 def _map_faults(
-    field: str, pairs: Mapping[str, str], limits: Limits, max_bytes: int
+    field: str, pairs: Mapping[str, str], most: int, max_bytes: int
 ) -> Iterator[FieldViolation]:
-    if len(pairs) > limits.labels:
-        yield FieldViolation(field, f"has more than {limits.labels} entries")
+    if len(pairs) > most:
+        yield FieldViolation(field, f"has more than {most} entries")
         return
     for key, value in sorted(pairs.items()):  # a map on the wire comes in any order
         if not key:
@@ -239,7 +241,7 @@ def worker_faults(facts: WorkerFacts, limits: Limits) -> Iterator[FieldViolation
     yield from number_faults("prefetch", facts.prefetch, 0, MAX_CONCURRENCY)
     yield from number_faults("pid", facts.pid, 0, 2**31 - 1)
     for field, text in (("hostname", facts.hostname), ("version", facts.version)):
-        yield from text_faults(field, text, limits.key_bytes)
+        yield from text_faults(field, text, WORDS_BYTES)
 
 
 def count_faults(field: str, count: int) -> Iterator[FieldViolation]:

@@ -6,6 +6,7 @@ from typing import Literal
 from jobqueue.domain.job import Progress
 from jobqueue.domain.lease import Lease, LeasedJob, Renewal
 from jobqueue.domain.limits import (
+    WORDS_BYTES,
     Limits,
     check,
     count_faults,
@@ -136,7 +137,7 @@ def _delay(result: pb.Result, at: str, limits: Limits, faults: list[FieldViolati
     return seconds or 0.0
 
 
-def read_progress(words: Sequence[pb.Progress], limits: Limits) -> dict[Lease, Progress]:
+def read_progress(words: Sequence[pb.Progress]) -> dict[Lease, Progress]:
     """Return progress by lease; of two words for one lease the last. Raises InvalidArgument."""
     check(count_faults("progress", len(words)))
     faults: list[FieldViolation] = []
@@ -145,7 +146,7 @@ def read_progress(words: Sequence[pb.Progress], limits: Limits) -> dict[Lease, P
         at = f"progress[{i}]"
         percent = word.percent if word.HasField("percent") else None
         faults += number_faults(f"{at}.percent", percent, 0, 100)
-        faults += text_faults(f"{at}.message", word.message, limits.key_bytes)
+        faults += text_faults(f"{at}.message", word.message, WORDS_BYTES)
         if (lease := _lease(f"{at}.lease", word.lease, faults)) is not None:
             progress[lease] = Progress(percent, word.message)
     check(faults)

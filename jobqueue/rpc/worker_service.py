@@ -112,7 +112,7 @@ class WorkerService(WorkerServiceServicer):
     ) -> pb.ReportProgressResponse:
         """Keep how far jobs are."""
         worker = self._sessions.read(request.session)
-        progress = read_progress(request.progress, self._limits)
+        progress = read_progress(request.progress)
         lost = await self._desk.note_progress(worker, progress)
         return pb.ReportProgressResponse(lost=map(str, lost))
 

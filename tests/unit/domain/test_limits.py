@@ -16,7 +16,9 @@ from jobqueue.domain.limits import (
     parse_priority,
     safe_text,
     spec_faults,
+    worker_faults,
 )
+from jobqueue.domain.worker import WorkerFacts
 from jobqueue.errors import InvalidArgument
 
 LIMITS = Limits()
@@ -109,6 +111,16 @@ def test_all_faults_are_said_at_once() -> None:
 def test_lowered_limits_hold() -> None:
     faults = spec_faults(replace(BASE, payload=b"xyz"), Limits(payload_bytes=2))
     assert [f.description for f in faults] == ["is larger than 2 bytes"]
+
+
+def test_a_lowered_limit_holds_for_what_it_names_and_for_nothing_else() -> None:
+    low = Limits(key_bytes=8, labels=0)
+    trace = {"traceparent": "00-" + "1" * 32 + "-" + "2" * 16 + "-01"}
+    assert not list(spec_faults(replace(BASE, trace_context=trace), low))
+    host = WorkerFacts("w", "ip-10-0-0-1.internal", 1, ("q",), (), 1, "remote", "0.1.0")
+    assert not list(worker_faults(host, low))
+    faults = spec_faults(replace(BASE, labels={"a": "b"}, idempotency_key="123456789"), low)
+    assert {fault.field for fault in faults} == {"job.labels", "job.idempotency_key"}
 
 
 @given(st.text(st.sampled_from("AZaz09._-"), min_size=1, max_size=128))

@@ -124,7 +124,7 @@ def test_more_leases_than_a_worker_can_hold_are_refused() -> None:
 def test_progress_outside_its_range_is_refused() -> None:
     words = [pb.Progress(lease="1-1", percent=101, message="a\x00")]
     with pytest.raises(InvalidArgument) as caught:
-        server.read_progress(words, Limits())
+        server.read_progress(words)
     assert bad_fields(caught) == ["progress[0].percent", "progress[0].message"]
 
 
