@@ -5,6 +5,7 @@ import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import Any, BinaryIO
@@ -19,7 +20,7 @@ from jobqueue.cli.ctl.specs import read_lines, read_payload
 from jobqueue.cli.ctl.text import print_line
 from jobqueue.domain.job import Job, JobSpec
 from jobqueue.domain.state import JobStatus
-from jobqueue.errors import DeadlineExceeded, JobQueueError, Unavailable
+from jobqueue.errors import DeadlineExceeded, InvalidArgument, JobQueueError, Unavailable
 
 
 def submit_one(ctx: click.Context, fields: dict[str, Any], payload: str) -> list[UUID]:
@@ -68,11 +69,11 @@ def _send(ctx: click.Context, lines: Iterator[tuple[int, JobSpec]], stored: list
                 if wants_table(ctx):
                     click.echo(str(answer.job_id))
     except JobQueueError as error:
-        message = _with_lines(error.message, numbers)
+        _tell_lines(error, numbers)
         if not stored:
-            error.message = message
             raise
-        raise PartlyDone(f"{len(stored)} jobs are stored, {_rest(error)}: {message}") from error
+        told = f"{len(stored)} jobs are stored, {_rest(error)}: {error.message}"
+        raise PartlyDone(told) from error
 
 
 def _rest(error: JobQueueError) -> str:
@@ -92,6 +93,14 @@ def _counted(lines: Iterator[tuple[int, JobSpec]], numbers: deque[int]) -> Itera
     for number, spec in lines:
         numbers.append(number)
         yield spec
+
+
+def _tell_lines(error: JobQueueError, numbers: deque[int]) -> None:
+    error.message = _with_lines(error.message, numbers)
+    if isinstance(error, InvalidArgument):
+        error.violations = tuple(
+            replace(fault, field=_with_lines(fault.field, numbers)) for fault in error.violations
+        )
 
 
 def _with_lines(message: str, numbers: deque[int]) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from google.rpc.error_details_pb2 import BadRequest
 
 from jobqueue.client.messages import spec_message
 from jobqueue.domain.job import JobSpec
@@ -181,6 +182,22 @@ def test_a_batch_that_fails_later_leaves_the_work_partly_done(
     assert ended.out == f"{JOB_ID}\n" * 10_000
     assert "10000 jobs are stored, the rest is not" in ended.err
     assert "line 10002.queue: queue 'q' not found" in ended.err
+
+
+def test_several_bad_jobs_of_a_batch_are_named_by_their_lines(
+    ctl: Ctl, service: FakeService, tmp_path: Path
+) -> None:
+    names = [f"jobs[{i}].payload" for i in range(2)]
+    bad = BadRequest(
+        field_violations=[
+            BadRequest.FieldViolation(field=name, description="is too large") for name in names
+        ]
+    )
+    failure = Failure(grpc.StatusCode.INVALID_ARGUMENT, "bad", info("INVALID_ARGUMENT"), bad)
+    service.answer("SubmitJobs", failure)
+    ended = ctl("job", "submit", "--from-file", lines(tmp_path, "", {"queue": "q"}, {"queue": "q"}))
+    assert ended.code == 2
+    assert "line 2.payload: is too large\n  line 3.payload: is too large" in ended.err
 
 
 def test_a_first_batch_that_fails_has_its_own_code(
