@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TypeAlias
 
-import yaml
-
 from jobqueue.config.secret import Secret
+from jobqueue.config.yaml_text import read_yaml
 
 Options: TypeAlias = Mapping[str, str | Secret]
 
@@ -52,24 +51,21 @@ class KafkaOptions:
 
     def read(self, raw: object) -> Options:
         """Accept a mapping; text is read as YAML, so JSON will do."""
-        given = _mapping(raw)
-        if given is None:
-            raise ValueError(_FORM)
-        return MappingProxyType({name: _value(name, value) for name, value in given.items()})
+        return MappingProxyType({name: _value(name, it) for name, it in _mapping(raw).items()})
 
 
 def names_secret(raw: object) -> bool:
     """Say whether what was given holds a value that must not be shown."""
-    return any(map(_is_secret, _mapping(raw) or ()))
-
-
-def _mapping(raw: object) -> Mapping[str, object] | None:
     try:
-        given = yaml.safe_load(raw) if isinstance(raw, str) else raw
-    except yaml.YAMLError:
-        return None
+        return any(map(_is_secret, _mapping(raw)))
+    except ValueError:
+        return False
+
+
+def _mapping(raw: object) -> Mapping[str, object]:
+    given = read_yaml(raw) if isinstance(raw, str) else raw
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
-        return None
+        raise ValueError(_FORM)
     return given
 
 

@@ -104,3 +104,9 @@ def test_what_the_library_says_about_a_secret_does_not_show_it() -> None:
 def test_what_has_its_own_key_or_is_relied_on_is_refused(name: str, instead: str) -> None:
     with pytest.raises(SettingsError, match=f"must not set {name}: that is {instead}"):
         load(f'{{"{name}": "x"}}')
+
+
+@pytest.mark.parametrize("options", ["[" * 3000, "{a: x, a: y}", "{a: 2026-13-45}"])
+def test_options_that_cannot_be_read_are_one_fault(options: str) -> None:
+    with pytest.raises(SettingsError, match=r"^kafka.options: is not YAML: "):
+        load(options)
