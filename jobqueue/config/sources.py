@@ -14,8 +14,10 @@ from jobqueue.errors import Fault
 _MAX_FILE_BYTES = 1024 * 1024
 _IGNORED_SECTION = "kafka.consumer"
 _IGNORED_VARIABLES = "JQ_KAFKA_CONSUMER_"
-# Read by other parts: the CLI, handlers' children, logging, tests.
-_OTHERS = re.compile(r"JQ_(ENV|SERVER_ADDR|API_KEY|TLS_(CA|CERT|KEY)|SEAMS|(TEST|JOB|LOG)_.*)")
+# Read by other parts: the CLI, commands and shell jobs, tests.
+_OTHERS = re.compile(
+    r"JQ_(ENV|SERVER_ADDR|API_KEY|TLS_(CA|CERT|KEY)|SEAMS|TEST_.*|JOB_(ID|ATTEMPT|TYPE|QUEUE))"
+)
 # Kubernetes tells every pod about services in this form; a service jq-server makes JQ_SERVER_*.
 _SERVICE_LINKS = re.compile(r"JQ_.*_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT_\d+_(TCP|UDP)(_.*)?)")
 _SERVICE_URL = re.compile(r"(tcp|udp)://")

@@ -212,13 +212,18 @@ def test_variables_of_other_parts_and_of_kubernetes_are_not_unknown() -> None:
         "JQ_API_KEY": "k",
         "JQ_TEST_DATABASE_URL": "postgresql:///x",
         "JQ_JOB_ID": "1",
-        "JQ_LOG_COLOR": "1",
         "JQ_SERVER_SERVICE_HOST": "10.0.0.1",
         "JQ_SERVER_SERVICE_PORT_GRPC": "50051",
         "JQ_SERVER_PORT": "tcp://10.0.0.1:50051",
         "JQ_SERVER_PORT_50051_TCP_ADDR": "10.0.0.1",
     }
     assert load(env=env).warnings == ()
+
+
+def test_a_slip_that_looks_like_a_variable_of_ours_is_named() -> None:
+    env = {"JQ_LOG_LEVEL": "debug", "JQ_JOB_RETRIES": "3"}
+    (warning,) = load(env=env).warnings
+    assert warning.endswith("JQ_JOB_RETRIES, JQ_LOG_LEVEL")
 
 
 def test_kafka_consumer_settings_are_ignored_with_one_line(file: Path) -> None:
