@@ -39,9 +39,9 @@ class Client:
     """Submits jobs, follows them and administers queues and workers, over one connection.
 
     Threads may share it. Every method raises ``jobqueue.errors``. A call may take ``timeout_s``
-    seconds (``math.inf``: no end); calls that mean the same when repeated are repeated while the
-    server cannot be reached, within that time. A submission names itself, so repeating it never
-    makes a second job.
+    seconds (``math.inf``: no end). While the server cannot be reached, calls that mean the same
+    when repeated are sent up to five times, within about two seconds. A submission names itself, so
+    repeating it never makes a second job.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ DEFAULT_ADDRESS = "localhost:50051"
 DEFAULT_TIMEOUT_S = 10.0
 
 _JOBS, _ADMIN = "jobqueue.v1.JobService", "jobqueue.v1.AdminService"
-_WORKERS = "jobqueue.v1.WorkerService"
+_WORKERS, _EVENTS = "jobqueue.v1.WorkerService", "jobqueue.v1.EventService"
 
 _REPEATABLE = {
     # Submissions are repeatable because every request names itself (request_id).
@@ -40,6 +40,7 @@ _REPEATABLE = {
         "GetSystemStatus",
         "GetVersion",
     ),
+    _EVENTS: ("ListParkedEvents",),
     # Leases are fenced: a start or report that was heard already answers the same.
     _WORKERS: ("Register", "StartJobs", "Heartbeat", "ReportResults", "ReportProgress"),
 }
