@@ -44,7 +44,7 @@ def events() -> None:
     "after",
     type=click.IntRange(min=0),
     metavar="EVENT_ID",
-    help="Begin after this event.  [default: the newest 1,000; with --follow: what comes]",
+    help="Begin after this event.  [default: the newest 1,000 of all; with --follow: what comes]",
 )
 @click.pass_context
 def tail(

@@ -113,7 +113,11 @@ def list_queues(ctx: click.Context) -> None:
     examples=["jq-ctl queue stats", "jq-ctl queue stats emails --window 300"],
 )
 @click.argument("name", required=False)
-@click.option("--window", type=some_seconds, help="Window of averages and rates.  [default: 3600]")
+@click.option(
+    "--window",
+    type=some_seconds,
+    help="Seconds of averages and rates, in whole minutes.  [default: 3600]",
+)
 @click.pass_context
 def stats(ctx: click.Context, name: str | None, window: float | None) -> None:
     """Show depth by status, totals, processing time and error rate."""
