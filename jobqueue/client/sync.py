@@ -255,9 +255,9 @@ class Client:
     ) -> Iterator[JobEvent]:
         """Yield transitions of all jobs, of one queue, or of some types, such as ``job.failed``.
 
-        Begins after an event id (``after``), else with what fits among the newest 1,000 of all; with
-        ``follow`` without an end, and unless ``after`` is said with what comes. A stream that breaks
-        raises Unavailable; go on after the last id that was seen.
+        Begins after an event id (``after``), else with what fits among the newest 1,000 of all;
+        with ``follow`` without an end, and unless ``after`` is said with what comes. A stream that
+        breaks raises Unavailable; go on after the last id that was seen.
         """
         call = event_calls.tail(queue, types, after, follow=follow)
         yield from self._stream(call, None)
