@@ -135,14 +135,15 @@ async def read_page(
 ) -> Page:
     """Return the next events of the open window, about ``most_events`` at most.
 
-    They end with the one that makes their details exceed ``most_bytes``.
+    They end with the one that makes their details exceed ``most_bytes``. Whoever lost the lease
+    gets none: the window may be another's by now.
     """
     if window.events is not None and window.events <= most_events:
         upto = window.last
-        rows = await db.fetch(_READ_WINDOW, lease.name, window.after, most_bytes)
+        rows = await db.fetch(_READ_WINDOW, lease.name, lease.token, window.after, most_bytes)
     else:
         upto = min(window.after + most_events, window.last)
-        rows = await db.fetch(_READ_PAGE, lease.name, window.after, upto, most_bytes)
+        rows = await db.fetch(_READ_PAGE, lease.name, lease.token, window.after, upto, most_bytes)
     groups = [event_group(row) for row in rows]
     if sum(len(text.encode()) for g in groups for text in filter(None, g.details)) > most_bytes:
         upto = max(max(group.event_ids) for group in groups)

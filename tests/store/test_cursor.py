@@ -18,7 +18,7 @@ from jobqueue.store.events import (
 )
 from jobqueue.store.pool import Connection
 from tests.store.conftest import Connect
-from tests.support.store import add_queue, submit
+from tests.support.store import add_queue, claim, submit
 
 
 async def taken(db: Connection) -> CursorLease:
@@ -90,6 +90,30 @@ async def test_what_a_transaction_wrote_that_was_open_for_hours_is_not_left_behi
     left = await open_window(db, lease)
     assert left is not None, "its event is older than all that was read"
     assert left.events == 1
+
+
+@pytest.mark.parametrize("events", [None, 2], ids=["in-pages", "at-once"])
+async def test_whoever_lost_the_cursor_reads_no_later_event_of_a_job_without_its_earlier_one(
+    db: Connection, another: Connect, events: int | None
+) -> None:
+    old = await taken(db)
+    late = await another()
+    async with late.transaction():
+        await submit(late)
+        await submit(db)
+        await claim(late, 1, running=False)
+        await submit(db)
+        window = await opened(db, old)
+        await db.execute("UPDATE jobqueue.event_cursors SET expires_at = now()")
+        new = await take_cursor(db, "kafka", "another server", 60.0)
+        assert new is not None
+        assert await move_cursor(db, new, window.last)
+    ids = [row["eid"] for row in await db.fetch("SELECT eid FROM jobqueue.job_events ORDER BY 1")]
+    assert window.after == ids[0], "the first event of the late job lies before what was opened"
+    later = await opened(db, new)
+    stale = replace(window, events=events)
+    assert (await read_page(db, old, stale, most_events=9, most_bytes=1_000)).groups == []
+    assert await passed(db, new, later, 9) == [ids[0], ids[2]]
 
 
 async def test_an_event_that_was_resent_in_vain_is_not_sent_again_unasked(db: Connection) -> None:

@@ -222,6 +222,20 @@ UPKEEP = (
         _RELAYS,
     ),
     Mutant(
+        "whoever lost the cursor reads from another's window",
+        f"{_SQL}/read_event_window.sql",
+        "AND token = $2::bigint",
+        "AND $2::bigint IS NOT NULL",
+        "tests/store/test_cursor.py",
+    ),
+    Mutant(
+        "whoever lost the cursor reads pages of another's window",
+        f"{_SQL}/read_event_page.sql",
+        "AND c.token = $2::bigint",
+        "AND $2::bigint IS NOT NULL",
+        "tests/store/test_cursor.py",
+    ),
+    Mutant(
         "whoever lost the cursor moves it",
         f"{_SQL}/move_event_cursor.sql",
         "AND token = $2::bigint AND window_end",

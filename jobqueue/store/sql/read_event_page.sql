@@ -1,8 +1,9 @@
 -- Events of the open window of a cursor in a range of ids; for windows that are large. A row has
 -- events that differ only in its arrays; rows come in the order of the sequences of jobs.
--- They end with the one that makes the sum of details exceed $4.
+-- They end with the one that makes the sum of details exceed $5. No row: as in read_event_window.
 -- What is visible though its transaction is yet to come is from another cluster (a restored dump).
--- $1 name text · $2 after this event bigint · $3 up to this event bigint · $4 bytes bigint
+-- $1 name text · $2 token bigint · $3 after this event bigint · $4 up to this event bigint
+-- $5 bytes bigint
 SELECT q.name AS queue, g.seq AS sequence, g.from_status::text AS from_status,
        g.to_status::text AS to_status, g.reason::text AS reason, g.attempt, n.name AS worker_id,
        g.event_ids, g.job_ids, g.ats, g.details, g.traceparents
@@ -15,15 +16,15 @@ FROM (
         SELECT x.*, sum(coalesce(octet_length(x.detail), 0)) OVER (ORDER BY x.eid) AS bytes
         FROM jobqueue.event_cursors c
         JOIN jobqueue.job_events x
-            ON x.eid > $2::bigint AND x.eid <= $3::bigint AND x.at >= c.since
+            ON x.eid > $3::bigint AND x.eid <= $4::bigint AND x.at >= c.since
             AND NOT pg_visible_in_snapshot(x.xid, c.snapshot)
             AND (pg_visible_in_snapshot(x.xid, c.window_end)
                  OR x.xid >= pg_snapshot_xmax(pg_current_snapshot()))
-        WHERE c.name = $1::text
+        WHERE c.name = $1::text AND c.token = $2::bigint
     ) e
     LEFT JOIN jobqueue.jobs j ON j.id = e.job
     LEFT JOIN jobqueue.removed_jobs r ON r.id = e.job
-    WHERE e.bytes - coalesce(octet_length(e.detail), 0) <= $4::bigint
+    WHERE e.bytes - coalesce(octet_length(e.detail), 0) <= $5::bigint
     GROUP BY e.queue_id, e.seq, e.from_status, e.to_status, e.reason, e.attempt, e.worker_id
 ) g
 JOIN jobqueue.queues q ON q.queue_id = g.queue_id

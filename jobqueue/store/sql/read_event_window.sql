@@ -1,9 +1,11 @@
 -- All events of the open window of a cursor after one; for windows that are small. A row has events
 -- that differ only in its arrays; rows come in the order of the sequences of jobs. They end with the
--- one that makes the sum of details exceed $3.
--- $1 name text · $2 after this event bigint · $3 bytes bigint
+-- one that makes the sum of details exceed $4. No row: there is none, or the token is not the holder's
+-- any more. The window may be the next holder's then, and begin before $3 with a job's earlier event.
+-- $1 name text · $2 token bigint · $3 after this event bigint · $4 bytes bigint
 WITH cur AS MATERIALIZED (
-    SELECT snapshot, since, window_end FROM jobqueue.event_cursors WHERE name = $1::text
+    SELECT snapshot, since, window_end FROM jobqueue.event_cursors
+    WHERE name = $1::text AND token = $2::bigint
 ), w AS (
     SELECT x.* FROM cur, jobqueue.job_events x
     WHERE x.at >= cur.since AND x.xid >= pg_snapshot_xmax(cur.snapshot)
@@ -13,7 +15,7 @@ WITH cur AS MATERIALIZED (
     WHERE x.xid = t AND x.at >= cur.since AND pg_visible_in_snapshot(t, cur.window_end)
 ), e AS MATERIALIZED (
     SELECT w.*, sum(coalesce(octet_length(w.detail), 0)) OVER (ORDER BY w.eid) AS bytes
-    FROM w WHERE w.eid > $2::bigint
+    FROM w WHERE w.eid > $3::bigint
 ), g AS (
     SELECT e.queue_id, e.seq, e.from_status, e.to_status, e.reason, e.attempt, e.worker_id,
            array_agg(e.eid) AS event_ids, array_agg(coalesce(j.job_id, r.job_id)) AS job_ids,
@@ -22,7 +24,7 @@ WITH cur AS MATERIALIZED (
     FROM e
     LEFT JOIN jobqueue.jobs j ON j.id = e.job
     LEFT JOIN jobqueue.removed_jobs r ON r.id = e.job
-    WHERE e.bytes - coalesce(octet_length(e.detail), 0) <= $3::bigint
+    WHERE e.bytes - coalesce(octet_length(e.detail), 0) <= $4::bigint
     GROUP BY e.queue_id, e.seq, e.from_status, e.to_status, e.reason, e.attempt, e.worker_id
 )
 SELECT q.name AS queue, g.seq AS sequence, g.from_status::text AS from_status,
