@@ -18,7 +18,7 @@ from jobqueue.store.events import (
 )
 from jobqueue.store.pool import Connection
 from tests.store.conftest import Connect
-from tests.support.store import add_queue, claim, submit
+from tests.support.store import add_queue, claim, set_clock_back, submit
 
 
 async def taken(db: Connection) -> CursorLease:
@@ -73,7 +73,7 @@ async def test_a_window_is_what_was_committed_when_it_opened_and_was_not_passed_
     assert windows == [[ids[3]], [ids[0], ids[1], ids[5]], [ids[2], ids[4]]]
 
 
-async def test_what_a_transaction_wrote_that_was_open_for_hours_is_not_left_behind(
+async def test_what_a_transaction_wrote_that_was_open_for_days_is_not_left_behind(
     db: Connection, another: Connect
 ) -> None:
     lease = await taken(db)
@@ -85,11 +85,31 @@ async def test_what_a_transaction_wrote_that_was_open_for_hours_is_not_left_behi
             window = await opened(db, lease)
             assert await move_cursor(db, lease, window.last)
             await db.execute(
-                "UPDATE jobqueue.event_cursors SET updated_at = updated_at + interval '1 h'"
+                "UPDATE jobqueue.event_cursors SET updated_at = updated_at + interval '2 days'"
             )
     left = await open_window(db, lease)
     assert left is not None, "its event is older than all that was read"
     assert left.events == 1
+
+
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside-a-transaction"])
+async def test_no_event_is_passed_by_when_the_clock_of_the_database_goes_back(
+    db: Connection, another: Connect, *, beside: bool
+) -> None:
+    lease = await taken(db)
+    await submit(db)
+    await passed(db, lease, await opened(db, lease), 9)
+    await set_clock_back(db)
+    other = await another()
+    async with other.transaction():
+        if beside:
+            await submit(other)
+        await submit(db)
+        await passed(db, lease, await opened(db, lease), 9)
+        await set_clock_back(db)
+    await submit(db)
+    (*_, newest) = await passed(db, lease, await opened(db, lease), 9)
+    assert newest == await db.fetchval("SELECT max(eid) FROM jobqueue.job_events")
 
 
 @pytest.mark.parametrize("events", [None, 2], ids=["in-pages", "at-once"])

@@ -42,6 +42,7 @@ from tests.support.store import (
     end_ttl,
     make_due,
     probes,
+    set_clock_back,
     settle,
     submit,
 )
@@ -270,6 +271,26 @@ async def test_a_transaction_open_over_many_rolls_is_counted_once_it_commits(
     assert await counted_depths(db) == {("q", JobStatus.PENDING): 7}
 
 
+@pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside-a-transaction"])
+async def test_no_event_is_left_out_when_the_clock_of_the_database_goes_back(
+    db: Connection, another: Connect, *, beside: bool
+) -> None:
+    await add_queue(db)
+    await roll_stats(db)
+    await set_clock_back(db)
+    other = await another()
+    async with other.transaction():
+        if beside:
+            await submit(other)
+        await submit(db)
+        assert await roll_stats(db) == 1
+        await set_clock_back(db)
+    await submit(db)
+    assert await counted_depths(db) == await real_depths(db)
+    assert await roll_stats(db) == 1 + beside
+    assert await counted_depths(db) == await real_depths(db)
+
+
 async def test_events_older_than_any_roll_of_a_transaction_that_nothing_followed_are_counted(
     bare: Connection, another: Connect
 ) -> None:
@@ -277,13 +298,13 @@ async def test_events_older_than_any_roll_of_a_transaction_that_nothing_followed
     await add_queue(bare)
     slow = await another()
     await bare.execute(
-        "UPDATE jobqueue.event_cursors SET since = since - interval '1 h', "
-        "updated_at = updated_at - interval '1 h'"
+        "UPDATE jobqueue.event_cursors SET since = since - interval '2 days', "
+        "updated_at = updated_at - interval '2 days'"
     )
     async with slow.transaction():
         await slow.execute(
             "INSERT INTO jobqueue.job_events (job, at, queue_id, seq, to_status, reason, attempt) "
-            "SELECT 1, now() - interval '30 min', queue_id, 1, 'PENDING', 'SUBMITTED', 0 "
+            "SELECT 1, now() - interval '30 h', queue_id, 1, 'PENDING', 'SUBMITTED', 0 "
             "FROM jobqueue.queues"
         )
         for _ in range(3):
@@ -327,8 +348,8 @@ async def test_after_a_long_pause_events_of_any_age_are_counted_in_every_step(
         await submit(bare, 4)
     await bare.execute("SET session_replication_role = replica")
     await bare.execute("ALTER TABLE jobqueue.job_events DISABLE TRIGGER job_events_immutable")
-    await bare.execute("UPDATE jobqueue.job_events SET at = at - interval '30 min'")
-    await bare.execute("UPDATE jobqueue.event_cursors SET since = since - interval '1 h'")
+    await bare.execute("UPDATE jobqueue.job_events SET at = at - interval '30 h'")
+    await bare.execute("UPDATE jobqueue.event_cursors SET since = since - interval '2 days'")
     steps = []
     while rolled := await roll_stats(bare, 10):
         steps.append(rolled)

@@ -314,6 +314,20 @@ UPKEEP = (
         "tests/store/test_cursor.py",
     ),
     Mutant(
+        "Kafka misses what happens before a clock that was set back is where it was",
+        f"{_SQL}/open_event_window.sql",
+        "ELSE clock_timestamp() - interval '1 day' END",
+        "ELSE clock_timestamp() - interval '1 minute' END",
+        "tests/store/test_cursor.py",
+    ),
+    Mutant(
+        "figures miss what happens before a clock that was set back is where it was",
+        f"{_SQL}/roll_stats.sql",
+        "ELSE clock_timestamp() - interval '1 day' END",
+        "ELSE clock_timestamp() - interval '1 minute' END",
+        "tests/store/test_stats.py",
+    ),
+    Mutant(
         "an event that was resent in vain is sent again for ever",
         f"{_SQL}/park_event.sql",
         ", resend_at = NULL",

@@ -157,5 +157,5 @@ CREATE TABLE jobqueue.queue_minutes (
     PRIMARY KEY (queue_id, minute)
 );
 INSERT INTO jobqueue.event_cursors (name, snapshot, since, last_eid, system_identifier)
-SELECT 'stats', pg_current_snapshot(), clock_timestamp(), 0, system_identifier
+SELECT 'stats', pg_current_snapshot(), clock_timestamp() - interval '1 day', 0, system_identifier
 FROM pg_control_system();

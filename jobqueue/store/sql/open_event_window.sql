@@ -24,8 +24,8 @@ WITH cur AS MATERIALIZED (
                 THEN cur.since
             WHEN EXISTS (SELECT FROM pg_snapshot_xip(pg_current_snapshot()))
               OR pg_snapshot_xmax(pg_current_snapshot()) < pg_current_xact_id()
-                THEN cur.updated_at - interval '1 minute'
-            ELSE clock_timestamp() - interval '1 minute' END
+                THEN cur.updated_at - interval '1 day'
+            ELSE clock_timestamp() - interval '1 day' END
     FROM cur, found f
     WHERE c.name = cur.name AND c.token = $2::bigint AND cur.window_end IS NULL
       AND c.window_end IS NULL

@@ -51,7 +51,8 @@ WITH old AS MATERIALIZED (
     -- since bounds the age of rows outside the new snapshot. Their transactions are those in its
     -- xip and those from its xmax up to our own id. One older than the previous roll was outside
     -- the previous snapshot too; one younger wrote nothing before the previous roll. In a window
-    -- that is cut short others are outside too: then it stays.
+    -- that is cut short others are outside too: then it stays. A day less than that, for a clock that
+    -- was set back: rows are found by xid, so all that since saves is partitions that are long passed.
     UPDATE jobqueue.event_cursors c
     SET snapshot = format('%s:%s:%s', least(pg_snapshot_xmin(pg_current_snapshot()), old.upto),
             old.upto, (SELECT string_agg(x::text, ',' ORDER BY x)
@@ -65,8 +66,8 @@ WITH old AS MATERIALIZED (
                 THEN old.since
             WHEN EXISTS (SELECT FROM pg_snapshot_xip(pg_current_snapshot()))
               OR pg_snapshot_xmax(pg_current_snapshot()) < pg_current_xact_id()
-                THEN old.updated_at - interval '1 minute'
-            ELSE clock_timestamp() - interval '1 minute' END
+                THEN old.updated_at - interval '1 day'
+            ELSE clock_timestamp() - interval '1 day' END
     FROM old WHERE c.name = 'stats'
 )
 SELECT coalesce(sum(n), 0)::bigint AS events FROM w;
