@@ -8,7 +8,7 @@ from jobqueue.domain.event import EventGroup
 from jobqueue.events.encode import Record, records
 from jobqueue.events.publisher import MAX_IN_FLIGHT
 from jobqueue.store.events import CursorLease, Window, open_window, read_page
-from jobqueue.store.pool import Pool
+from jobqueue.store.pool import STATEMENT_TIMEOUT_S, SWEEP_TIMEOUT_S, Pool
 
 PAGE_EVENTS = MAX_IN_FLIGHT
 PAGE_BYTES = 4 * 1024 * 1024
@@ -45,6 +45,7 @@ class Pages:
         self._pool = pool
         self._event_bytes = event_bytes
         self._ahead: tuple[Window, asyncio.Task[Sheet]] | None = None
+        self._within_s = STATEMENT_TIMEOUT_S
 
     @property
     def ahead(self) -> bool:
@@ -54,10 +55,21 @@ class Pages:
     async def next(self, lease: CursorLease) -> Sheet | None:
         """Return the next page, and begin to read the one after it; None: nothing is new.
 
-        The cursor must have passed the page before, if there is one.
+        The cursor must have passed the page before, if there is one. Raises TimeoutError; the next
+        try may take twice as long: what is behind by millions of events needs minutes, but a
+        connection that is dead without a word must not cost as much.
         """
+        try:
+            sheet = await self._next(lease)
+        except TimeoutError:
+            self._within_s = min(2 * self._within_s, SWEEP_TIMEOUT_S)
+            raise
+        self._within_s = STATEMENT_TIMEOUT_S
+        return sheet
+
+    async def _next(self, lease: CursorLease) -> Sheet | None:
         if self._ahead is None:
-            window = await open_window(self._pool, lease)
+            window = await open_window(self._pool, lease, self._within_s)
             if window is None:
                 return None
             self._read_ahead(lease, window)
@@ -81,7 +93,12 @@ class Pages:
 
     async def _read(self, lease: CursorLease, window: Window) -> Sheet:
         page = await read_page(
-            self._pool, lease, window, most_events=PAGE_EVENTS, most_bytes=PAGE_BYTES
+            self._pool,
+            lease,
+            window,
+            most_events=PAGE_EVENTS,
+            most_bytes=PAGE_BYTES,
+            within_s=self._within_s,
         )
         # In a thread: thousands would hold up the loop.
         waves = await asyncio.to_thread(encoded, page.groups, self._event_bytes)

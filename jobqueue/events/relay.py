@@ -9,7 +9,8 @@ its way the next is read; the cursor passes a page when all of it has arrived.
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
 
 from jobqueue.domain.event import EventGroup, StreamEvent
 from jobqueue.errors import Unavailable
@@ -27,6 +28,7 @@ from jobqueue.events.signals import (
     RelayChanged,
     RelayState,
 )
+from jobqueue.runtime.ending import end
 from jobqueue.runtime.service import Service
 from jobqueue.store.events import (
     CursorLease,
@@ -41,6 +43,8 @@ from jobqueue.store.events import (
 )
 from jobqueue.store.faults import DRIVER_ERRORS, retrying, translate
 from jobqueue.store.pool import Pool, transaction
+
+T = TypeVar("T")
 
 CURSOR = "kafka"
 LEASE_S = 10.0
@@ -80,7 +84,6 @@ class Relay(Service):
         self._counted_at = float("-inf")
         self._resends_at = float("-inf")
         self._kafka_failures = 0
-        self._landed = 0
 
     async def setup(self) -> None:
         """Make the cursor before the door opens: what is accepted from now on is published."""
@@ -144,7 +147,8 @@ class Relay(Service):
 
     async def _advance(self, lease: CursorLease) -> bool:
         """Publish the next page and pass it; False when little or nothing is new."""
-        sheet = await self._pages.next(lease)
+        # Minutes after a long outage; its statements end by themselves.
+        sheet = await self._holding(lease, self._pages.next(lease), self._clock.monotonic)
         if sheet is None:
             return False
         causes = await self._publish(lease, sheet.waves)
@@ -195,27 +199,38 @@ class Relay(Service):
         return refused
 
     async def _publish_wave(self, lease: CursorLease, wave: Wave) -> dict[int, Failure]:
-        """Send one wave, and hold the cursor meanwhile."""
-        sending = asyncio.create_task(self._publisher.publish(wave.records))
+        """Send one wave."""
+        sending = self._publisher.publish(wave.records)
         try:
-            while not sending.done():
-                await asyncio.wait({sending}, timeout=self._lease_s / 3)
-                await self._keep(lease)
-            return sending.result()
+            # Kafka may refuse it in many parts: each is a flight.
+            return await self._holding(lease, sending, lambda: self._publisher.flights)
         except Unavailable as error:
             raise _KafkaFailed(error.message) from error
+        except BaseException:
+            self._publisher.abandon()
+            raise
+
+    async def _holding(
+        self, lease: CursorLease, work: Coroutine[Any, Any, T], passed: Callable[[], float]
+    ) -> T:
+        """Await ``work`` and hold the cursor meanwhile; if ``passed`` grows it is slow, not stuck.
+
+        Raises _LeaseLost. However this ends, the work has ended too.
+        """
+        working, before = asyncio.create_task(work), passed()
+        try:
+            while not working.done():
+                await asyncio.wait({working}, timeout=self._lease_s / 3)
+                if passed() > before:
+                    before, self.last_progress = passed(), self._clock.monotonic()
+                await self._keep(lease)
+            return working.result()
         finally:
-            if not sending.done():
-                self._publisher.abandon()
-                sending.cancel()
-                await asyncio.gather(sending, return_exceptions=True)
+            await end(working)
 
     async def _keep(self, lease: CursorLease) -> None:
-        """Hold the cursor while a wave is under way. Raises _LeaseLost."""
+        """Extend the lease when it is time. Raises _LeaseLost."""
         now = self._clock.monotonic()
-        if self._publisher.flights != self._landed:
-            # A wave that Kafka refuses in many parts is slow, not stuck.
-            self._landed, self.last_progress = self._publisher.flights, now
         if now - self._extended_at >= self._lease_s / 3:
             if not await extend_cursor(self._pool, lease, self._lease_s):
                 raise _LeaseLost

@@ -7,12 +7,11 @@ from collections.abc import Awaitable, Callable
 
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.reaper.duty import Duty
-from jobqueue.store.pool import Connection, Pool, transaction
+from jobqueue.store.pool import SWEEP_TIMEOUT_S, Connection, Pool, transaction
 from jobqueue.store.queues import cancel_queue_jobs
 from jobqueue.store.signals import tell_moved
 from jobqueue.store.upkeep import (
     ROLL_EVENTS,
-    SWEEP_TIMEOUT_S,
     drop_partitions,
     ensure_partitions,
     forget_kept_events,

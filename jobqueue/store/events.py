@@ -10,7 +10,7 @@ from datetime import datetime
 
 from jobqueue.domain.event import EventGroup, ParkedEvent, StreamEvent
 from jobqueue.domain.job import JobEvent
-from jobqueue.store.pool import Connection, Db
+from jobqueue.store.pool import SWEEP_TIMEOUT_S, Connection, Db
 from jobqueue.store.rows import event_group, job_event, stream_event
 from jobqueue.store.statements import statement
 
@@ -124,14 +124,25 @@ async def extend_cursor(db: Db, lease: CursorLease, ttl_s: float) -> bool:
     return await db.fetchval(_EXTEND, lease.name, lease.token, ttl_s) is not None
 
 
-async def open_window(db: Db, lease: CursorLease) -> Window | None:
-    """Return the window that is open, or opens when something is new; None: nothing is."""
-    row = await db.fetchrow(_OPEN, lease.name, lease.token)
+async def open_window(
+    db: Db, lease: CursorLease, within_s: float = SWEEP_TIMEOUT_S
+) -> Window | None:
+    """Return the window that is open, or opens when something is new; None: nothing is.
+
+    All that is new is read for that: after a long outage of a consumer it takes minutes.
+    """
+    row = await db.fetchrow(_OPEN, lease.name, lease.token, timeout=within_s)
     return None if row is None else Window(row["after"], row["last"], row["events"])
 
 
 async def read_page(
-    db: Db, lease: CursorLease, window: Window, *, most_events: int, most_bytes: int
+    db: Db,
+    lease: CursorLease,
+    window: Window,
+    *,
+    most_events: int,
+    most_bytes: int,
+    within_s: float = SWEEP_TIMEOUT_S,
 ) -> Page:
     """Return the next events of the open window, about ``most_events`` at most.
 
@@ -139,11 +150,13 @@ async def read_page(
     gets none: the window may be another's by now.
     """
     if window.events is not None and window.events <= most_events:
-        upto = window.last
-        rows = await db.fetch(_READ_WINDOW, lease.name, lease.token, window.after, most_bytes)
+        query, upto = _READ_WINDOW, window.last
+        span: tuple[int, ...] = (window.after,)
     else:
-        upto = min(window.after + most_events, window.last)
-        rows = await db.fetch(_READ_PAGE, lease.name, lease.token, window.after, upto, most_bytes)
+        query, upto = _READ_PAGE, min(window.after + most_events, window.last)
+        span = (window.after, upto)
+    asked = (lease.name, lease.token, *span, most_bytes)
+    rows = await db.fetch(query, *asked, timeout=within_s)
     groups = [event_group(row) for row in rows]
     if sum(len(text.encode()) for g in groups for text in filter(None, g.details)) > most_bytes:
         upto = max(max(group.event_ids) for group in groups)

@@ -32,6 +32,10 @@ STATEMENT_TIMEOUT_S = 30.0
 """What a statement on a pool may take, unless it says so itself: a database that hangs, or a host
 that is gone without a word, must not keep a connection and its caller for ever."""
 
+SWEEP_TIMEOUT_S = 600.0
+"""What a statement may take that reads whole partitions of events, or waits for every older
+transaction to detach one. It stops nobody meanwhile."""
+
 _RELEASE_TIMEOUT_S = 5.0
 _ROLLBACK_TIMEOUT_S = 1.0
 _RENEWED_AFTER_QUERIES, _CLOSED_WHEN_IDLE_S = 50_000, 300.0

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from jobqueue.store.faults import translated
-from jobqueue.store.pool import Connection, Db, transaction
+from jobqueue.store.pool import SWEEP_TIMEOUT_S, Connection, Db, transaction
 from jobqueue.store.statements import statement
 
 _PROMOTE = statement("promote_jobs")
@@ -22,11 +22,6 @@ _ROLL_STATS = statement("roll_stats")
 _RECOUNT_STATS = statement("recount_stats")
 _PRUNE_MINUTES = statement("prune_minutes")
 _FORGET_REMOVED = statement("forget_removed_jobs")
-
-
-SWEEP_TIMEOUT_S = 600.0
-"""What one step of the upkeep of events may take: it reads whole partitions, and detaching one
-waits for every older transaction. It stops nobody meanwhile."""
 
 ROLL_EVENTS = 500_000
 """What one roll of the figures counts at most, about: a statement of a second."""

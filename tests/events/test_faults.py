@@ -1,11 +1,14 @@
 """What becomes of events when Kafka, a relay or a message fails: they wait, move on, are parked."""
 
 import asyncio
+import math
+from datetime import datetime
 
 import psutil
 import pytest
 
 from jobqueue.domain.outcome import Failed
+from jobqueue.events import pages
 from jobqueue.events.publisher import MAX_IN_FLIGHT
 from jobqueue.events.relay import CURSOR
 from jobqueue.events.signals import (
@@ -20,6 +23,7 @@ from jobqueue.events.signals import (
 )
 from jobqueue.store.events import (
     Backlog,
+    add_cursor,
     count_backlog,
     extend_cursor,
     list_parked,
@@ -33,11 +37,16 @@ from tests.support.kafka import Listener
 from tests.support.kafka_way import Way
 from tests.support.relays import SHORT_S, all_arrive, relay, relaying, run_jobs
 from tests.support.store import add_queue, claim, settle, submit
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 TERMINATE_WAITING = """
     SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
     WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+EXTENDED_IN_A_WAIT = """
+    SELECT a.query_start FROM jobqueue.event_cursors c, pg_stat_activity a
+    WHERE c.name = 'kafka' AND a.datname = current_database() AND a.wait_event_type = 'Lock'
+      AND c.expires_at - make_interval(secs => $1) > a.query_start + interval '2 s'
 """
 EXPIRE = "UPDATE jobqueue.event_cursors SET expires_at = now() WHERE name = 'kafka'"
 
@@ -149,6 +158,37 @@ async def test_of_two_relays_one_publishes_and_each_takes_over_from_the_other(
         await eventually(one_holds, within_s=30)
         await (one if one.state is RelayState.HOLDING else two).stop()
         await run_jobs(pool, 10)
+        await all_arrive(pool, listener)
+
+
+@pytest.mark.parametrize("table", ["job_events", "removed_jobs"], ids=["opening", "reading"])
+async def test_a_relay_holds_the_cursor_however_long_the_database_takes_for_its_next_events(
+    pool: Pool,
+    way: Way,
+    topic: str,
+    listener: Listener,
+    monkeypatch: pytest.MonkeyPatch,
+    table: str,
+) -> None:
+    monkeypatch.setattr(pages, "STATEMENT_TIMEOUT_S", 1.0)
+    # Never: its look at the backlog would wait for the table too.
+    monkeypatch.setattr("jobqueue.events.relay._FIGURES_S", math.nan)
+    await add_queue(pool)
+    await add_cursor(pool, CURSOR)
+    assert await take_cursor(pool, CURSOR, "nobody", HANG_S)
+    await run_jobs(pool, 5)
+    async with relaying(pool, way, topic, SHORT_S) as running:
+        waits: dict[datetime, float] = {}
+
+        async def holds() -> bool:
+            since = await pool.fetchval(EXTENDED_IN_A_WAIT, SHORT_S)
+            progress = running.last_progress
+            return since is not None and waits.setdefault(since, progress) < progress
+
+        async with pool.acquire() as locking, locking.transaction():
+            await locking.execute(f"LOCK TABLE jobqueue.{table} IN ACCESS EXCLUSIVE MODE")
+            await pool.execute(EXPIRE)
+            await eventually(holds, what="a wait through which the cursor is held")
         await all_arrive(pool, listener)
 
 

@@ -1,13 +1,17 @@
 """How a consumer's cursor goes through the events, statement by statement (R-6.2)."""
 
+import asyncio
 from dataclasses import replace
 
 import pytest
 
 from jobqueue.store.events import (
+    Backlog,
     CursorLease,
     Window,
     add_cursor,
+    count_backlog,
+    extend_cursor,
     list_resends,
     move_cursor,
     open_window,
@@ -19,6 +23,9 @@ from jobqueue.store.events import (
 from jobqueue.store.pool import Connection
 from tests.store.conftest import Connect
 from tests.support.store import add_queue, claim, set_clock_back, submit
+from tests.support.waiting import eventually
+
+BLOCKED_BY = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))"
 
 
 async def taken(db: Connection) -> CursorLease:
@@ -110,6 +117,49 @@ async def test_no_event_is_passed_by_when_the_clock_of_the_database_goes_back(
     await submit(db)
     (*_, newest) = await passed(db, lease, await opened(db, lease), 9)
     assert newest == await db.fetchval("SELECT max(eid) FROM jobqueue.job_events")
+
+
+async def test_the_backlog_is_what_is_left_of_the_open_window_and_what_came_after_it(
+    db: Connection, another: Connect
+) -> None:
+    lease = await taken(db)
+    late = await another()
+    async with late.transaction():
+        await submit(late)
+        await submit(db, 4)
+        window = await opened(db, lease)
+        assert (await count_backlog(db, "kafka")).events == 4
+        assert await move_cursor(db, lease, window.after + 1)
+        await submit(db, 2)
+        assert (await count_backlog(db, "kafka")).events == 3 + 2
+    left = await count_backlog(db, "kafka")
+    assert left.events == 3 + 2 + 1
+    assert left.oldest_age_s > 0
+    assert await move_cursor(db, lease, window.last)
+    assert (await count_backlog(db, "kafka")).events == 2 + 1
+    await passed(db, lease, await opened(db, lease), 9)
+    assert await count_backlog(db, "kafka") == Backlog(0, 0.0, 0)
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["extended", "lost"])
+async def test_a_window_opens_though_its_lease_is_extended_meanwhile_and_not_once_it_is_lost(
+    db: Connection, another: Connect, *, lost: bool
+) -> None:
+    lease = await taken(db)
+    await submit(db)
+    opener, other = await another(), await another()
+
+    async def waits() -> bool:
+        return bool(await db.fetchval(BLOCKED_BY, await other.fetchval("SELECT pg_backend_pid()")))
+
+    async with other.transaction():
+        assert await extend_cursor(other, lease, 0.0 if lost else 60.0)
+        if lost:
+            assert await take_cursor(other, "kafka", "another server", 60.0)
+        opening = asyncio.create_task(open_window(opener, lease))
+        await eventually(waits, what="an opener behind the other one")
+    window = await opening
+    assert (window is None) == lost
 
 
 @pytest.mark.parametrize("events", [None, 2], ids=["in-pages", "at-once"])

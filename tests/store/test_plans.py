@@ -15,6 +15,13 @@ import pytest
 from jobqueue.domain.lease import Counters, Lease
 from jobqueue.domain.outcome import Fate, Settlement
 from jobqueue.domain.state import Reason
+from jobqueue.store.events import (
+    add_cursor,
+    count_backlog,
+    move_cursor,
+    open_window,
+    take_cursor,
+)
 from jobqueue.store.leases import Probe, claim_jobs, settle_leases, start_leases
 from jobqueue.store.pool import Connection
 from jobqueue.store.statements import statement
@@ -173,3 +180,30 @@ async def test_a_queue_that_was_deleted_long_ago_costs_its_sweep_nothing(bare: C
         "UPDATE jobqueue.queues SET deleted_at = now() - interval '1 hour' WHERE name = 'gone'"
     )
     assert await looked_at() == {"ready": 0, "scheduled": 0}
+
+
+_EVENTS = """
+    INSERT INTO jobqueue.job_events (job, queue_id, seq, to_status, reason, attempt)
+    SELECT n, queue_id, 1, 'PENDING', 'SUBMITTED', 0
+    FROM generate_series(1, $1::int) n, jobqueue.queues
+"""
+_LOOKED_AT = ("Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck")
+
+
+async def test_what_a_consumer_has_passed_of_its_window_costs_a_look_at_its_backlog_nothing(
+    bare: Connection,
+) -> None:
+    await add_queue(bare)
+    await add_cursor(bare, "kafka")
+    lease = await take_cursor(bare, "kafka", "a server", 60.0)
+    assert lease is not None
+    await bare.execute(_EVENTS, MANY)
+    await bare.execute("VACUUM ANALYZE jobqueue.job_events")
+    window = await open_window(bare, lease)
+    assert window is not None
+    assert await move_cursor(bare, lease, window.last - 100)
+    async with told_plans(bare) as plans:
+        assert (await count_backlog(bare, "kafka")).events == 100
+    scans = [n for n in plans if n.get("Relation Name", "").startswith("job_events")]
+    looked_at = [n[kind] * n["Actual Loops"] for n in scans for kind in n if kind in _LOOKED_AT]
+    assert 100 <= sum(looked_at) < MANY / 10

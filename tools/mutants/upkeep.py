@@ -328,6 +328,20 @@ UPKEEP = (
         "tests/store/test_stats.py",
     ),
     Mutant(
+        "the relay lets the cursor go while the database reads",
+        "jobqueue/events/relay.py",
+        "await self._holding(lease, self._pages.next(lease), self._clock.monotonic)",
+        "await self._pages.next(lease)",
+        "tests/events/test_faults.py",
+    ),
+    Mutant(
+        "what takes the database long is given up again and again",
+        "jobqueue/events/pages.py",
+        "min(2 * self._within_s, SWEEP_TIMEOUT_S)",
+        "min(self._within_s, SWEEP_TIMEOUT_S)",
+        "tests/events/test_faults.py",
+    ),
+    Mutant(
         "an event that was resent in vain is sent again for ever",
         f"{_SQL}/park_event.sql",
         ", resend_at = NULL",

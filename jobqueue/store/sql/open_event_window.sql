@@ -5,14 +5,14 @@
 WITH cur AS MATERIALIZED (
     SELECT name, snapshot, since, xid, updated_at, window_end, window_eid, window_last_eid
     FROM jobqueue.event_cursors WHERE name = $1::text AND token = $2::bigint
-), w AS MATERIALIZED (
+), w AS (
     SELECT e.eid FROM cur, jobqueue.job_events e
     WHERE cur.window_end IS NULL AND e.at >= cur.since
       AND e.xid >= pg_snapshot_xmax(cur.snapshot)
     UNION ALL
     SELECT e.eid FROM cur, pg_snapshot_xip(cur.snapshot) x, jobqueue.job_events e
     WHERE cur.window_end IS NULL AND e.xid = x AND e.at >= cur.since
-), found AS (
+), found AS MATERIALIZED (  -- not w: it may be millions
     SELECT count(*) AS n, min(eid) - 1 AS after, max(eid) AS last FROM w
 ), u AS (
     UPDATE jobqueue.event_cursors c
