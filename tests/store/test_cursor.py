@@ -22,10 +22,8 @@ from jobqueue.store.events import (
 )
 from jobqueue.store.pool import Connection
 from tests.store.conftest import Connect
-from tests.support.store import add_queue, claim, set_clock_back, submit
+from tests.support.store import add_queue, claim, set_clock_back, submit, waits_for_lock
 from tests.support.waiting import eventually
-
-BLOCKED_BY = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))"
 
 
 async def taken(db: Connection) -> CursorLease:
@@ -141,6 +139,7 @@ async def test_the_backlog_is_what_is_left_of_the_open_window_and_what_came_afte
     assert await count_backlog(db, "kafka") == Backlog(0, 0.0, 0)
 
 
+@pytest.mark.direct
 @pytest.mark.parametrize("lost", [False, True], ids=["extended", "lost"])
 async def test_a_window_opens_though_its_lease_is_extended_meanwhile_and_not_once_it_is_lost(
     db: Connection, another: Connect, *, lost: bool
@@ -148,16 +147,12 @@ async def test_a_window_opens_though_its_lease_is_extended_meanwhile_and_not_onc
     lease = await taken(db)
     await submit(db)
     opener, other = await another(), await another()
-
-    async def waits() -> bool:
-        return bool(await db.fetchval(BLOCKED_BY, await other.fetchval("SELECT pg_backend_pid()")))
-
     async with other.transaction():
         assert await extend_cursor(other, lease, 0.0 if lost else 60.0)
         if lost:
             assert await take_cursor(other, "kafka", "another server", 60.0)
         opening = asyncio.create_task(open_window(opener, lease))
-        await eventually(waits, what="an opener behind the other one")
+        await eventually(lambda: waits_for_lock(db, opener), what="it waits for the other one")
     window = await opening
     assert (window is None) == lost
 
