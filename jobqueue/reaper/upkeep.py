@@ -122,7 +122,7 @@ class EventRetention(Duty):
             forget_kept_events,
             forget_removed_jobs,
             lambda c: prune_minutes(c, _MINUTES_KEPT_S),
-            lambda c: prune_worker_names(c, 2 * self._retention_s),
+            prune_worker_names,
         )
         for step in steps:
             await self.work(step)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from jobqueue.domain.worker import Worker, WorkerCommand, WorkerFacts
 from jobqueue.store import rows
-from jobqueue.store.pool import Db
+from jobqueue.store.pool import SWEEP_TIMEOUT_S, Db
 from jobqueue.store.statements import statement
 
 _REGISTER = statement("register_worker")
@@ -119,6 +119,9 @@ async def prune_workers(db: Db, age_s: float = 86_400.0, keep: int = 1_000) -> i
     return len(await db.fetch(_PRUNE, age_s, keep))
 
 
-async def prune_worker_names(db: Db, age_s: float) -> int:
-    """Forget names of workers not seen for ``age_s`` seconds; return how many."""
-    return len(await db.fetch(_PRUNE_NAMES, age_s))
+async def prune_worker_names(db: Db) -> int:
+    """Forget names of workers that are in no record any more; return how many.
+
+    Their events are gone with the partitions; nothing that stays longer names them.
+    """
+    return len(await db.fetch(_PRUNE_NAMES, timeout=SWEEP_TIMEOUT_S))

@@ -1,9 +1,14 @@
 """The registry of workers: display and commands, never a reason to take a job back."""
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
+from jobqueue.domain.outcome import Refused
 from jobqueue.domain.worker import Worker, WorkerCommand, WorkerStatus
+from jobqueue.store.jobs import delete_job
 from jobqueue.store.pool import Connection
+from jobqueue.store.upkeep import forget_kept_events, roll_stats
 from jobqueue.store.workers import (
     beat_worker,
     command_worker,
@@ -14,8 +19,15 @@ from jobqueue.store.workers import (
     prune_workers,
     register_worker,
 )
-from tests.support.store import add_queue, claim_one, submit
+from tests.support.store import add_queue, claim_one, settle, submit
 from tests.support.workers import facts
+
+KEEP = "INSERT INTO jobqueue.job_events_kept SELECT * FROM jobqueue.job_events"
+
+
+async def let_years_pass(db: Connection) -> None:
+    """Let the names be seen before the oldest partition of events."""
+    await db.execute("UPDATE jobqueue.worker_names SET seen_at = '2020-01-01'")
 
 
 async def one(db: Connection) -> Worker:
@@ -142,11 +154,67 @@ async def test_a_name_is_forgotten_when_nothing_can_mention_it(db: Connection) -
     await claim_one(db, worker=holding)
     for number in (holding, gone):
         await deregister_worker(db, number)
-    assert await prune_worker_names(db, 60.0) == 0
-    await db.execute("UPDATE jobqueue.worker_names SET seen_at = seen_at - interval '1 h'")
-    assert await prune_worker_names(db, 60.0) == 1
+    assert await prune_worker_names(db) == 0
+    await let_years_pass(db)
+    assert await prune_worker_names(db) == 1
     names = await db.fetch("SELECT worker_id FROM jobqueue.worker_names ORDER BY 1")
     assert [row["worker_id"] for row in names] == [registered, holding]
+
+
+async def silent_for_long(db: Connection, _: int) -> None:
+    await silence(db, 90_000.0)
+    await mark_offline_workers(db, 30.0)
+    assert await prune_workers(db) == 1
+
+
+@pytest.mark.parametrize("end", [deregister_worker, silent_for_long])
+async def test_a_worker_that_ran_for_years_keeps_its_name_when_it_ends(
+    db: Connection, end: Callable[[Connection, int], Awaitable[None]]
+) -> None:
+    await add_queue(db)
+    number = await register_worker(db, facts())
+    await let_years_pass(db)
+    (job_id,) = await submit(db)
+    await settle(db, await claim_one(db, worker=number))
+    await end(db, number)
+    await delete_job(db, job_id)
+    assert await list_workers(db) == []
+    assert await prune_worker_names(db) == 0
+    named = await db.fetch("SELECT DISTINCT worker_id FROM jobqueue.job_event_log ORDER BY 1")
+    assert [row["worker_id"] for row in named] == ["w-1", None]
+
+
+async def test_a_name_stays_while_the_partition_of_its_last_events_does_and_a_day_more(
+    db: Connection,
+) -> None:
+    await register_worker(db, facts())
+    await db.execute("DELETE FROM jobqueue.workers")
+    await db.execute("SELECT jobqueue.create_event_partition('2020-01-06')")
+    forgotten = []
+    for seen in ("2020-01-08Z", "2020-01-05 12:00Z", "2020-01-04 12:00Z"):
+        await db.execute(f"UPDATE jobqueue.worker_names SET seen_at = '{seen}'")
+        forgotten.append(await prune_worker_names(db))
+    assert forgotten == [0, 0, 1]
+
+
+async def test_a_name_stays_while_an_outcome_or_a_kept_event_has_it(db: Connection) -> None:
+    await add_queue(db)
+    number = await register_worker(db, facts())
+    (job_id,) = await submit(db)
+    await settle(db, await claim_one(db, worker=number), Refused("never"))
+    await deregister_worker(db, number)
+    await let_years_pass(db)
+    assert await prune_worker_names(db) == 0, "the outcome has it"
+    assert await db.fetchval("SELECT seen_at > '2021-01-01' FROM jobqueue.worker_names")
+    await db.execute(KEEP)
+    await delete_job(db, job_id)
+    await let_years_pass(db)
+    assert await prune_worker_names(db) == 0, "kept events have it"
+    await roll_stats(db)
+    await db.execute("UPDATE jobqueue.event_cursors SET since = now()")
+    assert await forget_kept_events(db) > 0
+    await let_years_pass(db)
+    assert await prune_worker_names(db) == 1
 
 
 async def test_a_process_that_was_replaced_is_told_to_yield_and_removes_nobody(

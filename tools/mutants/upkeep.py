@@ -213,6 +213,27 @@ UPKEEP = (
         " AND ($4::text IS NULL OR $5::int IS NOT NULL)",
         "tests/store/test_workers.py",
     ),
+    Mutant(
+        "a worker that ends after years is one that was seen years ago",
+        f"{_SQL}/deregister_worker.sql",
+        "SET seen_at = clock_timestamp()",
+        "SET seen_at = seen_at",
+        "tests/store/test_workers.py",
+    ),
+    Mutant(
+        "a worker that was OFFLINE for long is one that was seen when it began",
+        f"{_SQL}/prune_workers.sql",
+        "SET seen_at = clock_timestamp()",
+        "SET seen_at = seen_at",
+        "tests/store/test_workers.py",
+    ),
+    Mutant(
+        "dead jobs forget who ran them",
+        f"{_SQL}/prune_worker_names.sql",
+        "AND old.worker_id NOT IN (SELECT worker_id FROM named)",
+        "",
+        "tests/store/test_workers.py",
+    ),
     # Events.
     Mutant(
         "the relay goes by ids and misses what commits late",

@@ -127,7 +127,7 @@ CREATE INDEX finished_dead ON jobqueue.finished (queue_id, id) WHERE dead;
 CREATE TABLE jobqueue.worker_names (
     worker_id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name      text COLLATE "C" NOT NULL UNIQUE,
-    seen_at   timestamptz NOT NULL DEFAULT clock_timestamp()
+    seen_at   timestamptz NOT NULL DEFAULT clock_timestamp()  -- registered last, or ended
 );
 
 CREATE TABLE jobqueue.workers (
