@@ -17,7 +17,7 @@ PREFETCHES = (0, 90)
 """With a concurrency of 10."""
 
 BATCHES = (10, 100, 1000)
-POOLS = (2, 5, 10, 30)
+POOLS = (3, 5, 10, 30)
 
 
 class Tuning(Workload):

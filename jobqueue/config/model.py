@@ -105,8 +105,8 @@ class DbSettings:
         None, Choice(("disable", "allow", "prefer", "require", "verify-ca", "verify-full"))
     )
     ssl_root_cert: str | None = _setting(None, Text())
-    # The upkeep of events holds one connection while it works on another.
-    pool_size: int = _setting(10, Integer(2, 1_000))
+    # The upkeep of events holds one connection while it works on another, at times for minutes.
+    pool_size: int = _setting(10, Integer(3, 1_000))
     connect_timeout_ms: int = _setting(3_000, _CONNECT_MS)
     pgbouncer: bool = _setting(default=False, rule=Flag())
 

@@ -31,7 +31,7 @@ from tests.support.soundness import assert_sound
 from tests.support.store import end_ttl, expire_leases, path, row_of, status
 from tests.support.waiting import eventually
 
-POOL = 2
+POOL = 3
 STUCK = f"SELECT count(DISTINCT pid) >= {POOL} FROM pg_locks WHERE NOT granted"
 NEARLY_OVER = "UPDATE jobqueue.leases SET expires_at = clock_timestamp() + interval '2 s'"
 

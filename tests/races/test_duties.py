@@ -4,9 +4,11 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import fields
 
 import pytest
 
+from jobqueue.config.model import RULE, DbSettings
 from jobqueue.domain.outcome import Failed
 from jobqueue.errors import Unavailable
 from jobqueue.lease.takeover import Page, expired
@@ -23,9 +25,10 @@ from jobqueue.reaper.upkeep import (
     upkeep,
 )
 from jobqueue.runtime.service import TURN_ENDED, Group, Service, TurnEnded
-from jobqueue.store.pool import Connection, Pool, create_pool
+from jobqueue.store.pool import Connection, Pool, create_pool, has_free
 from jobqueue.store.wakeups import Listener
 from jobqueue.store.workers import register_worker
+from tests.store.conftest import Connect
 from tests.support.store import (
     add_queue,
     claim,
@@ -38,7 +41,7 @@ from tests.support.store import (
     status,
     submit,
 )
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 from tests.support.workers import facts
 
 HOUR_S = 3_600.0
@@ -242,6 +245,27 @@ async def test_partitions_are_there_after_the_first_turn(db: Connection, pool: P
         await eventually(turned, what="a turn of each server")
     stop()
     assert [turn.error for turn in ended if turn.service == "upkeep-events"] == [None, None]
+
+
+@pytest.mark.direct
+async def test_the_least_pool_has_a_connection_left_while_a_partition_waits_to_be_detached(
+    database: str, db: Connection, another: Connect
+) -> None:
+    (least,) = (f.metadata[RULE].low for f in fields(DbSettings) if f.name == "pool_size")
+    pool = await create_pool(database, size=least, connect_timeout_s=HANG_S)
+    await db.execute("SELECT jobqueue.create_event_partition('2020-01-06')")
+    reader = await another()
+
+    async def waits() -> bool:
+        return bool(await db.fetchval("SELECT bool_or(inhdetachpending) FROM pg_inherits"))
+
+    async with reader.transaction():
+        await reader.execute("SELECT FROM jobqueue.job_events")
+        tidying = asyncio.create_task(EventRetention(pool, retention_s=HOUR_S).act())
+        await eventually(waits, what="a partition that waits for the reader")
+        assert has_free(pool)
+    await tidying
+    await pool.close()
 
 
 async def test_all_upkeep_is_built_under_names_of_its_own(pool: Pool) -> None:

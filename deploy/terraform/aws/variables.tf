@@ -128,8 +128,8 @@ variable "fleet" {
   default = {}
 
   validation {
-    condition     = alltrue([for count in values(var.fleet) : count >= 1]) && var.fleet.pool_size >= 2
-    error_message = "At least one of each, and pools of two."
+    condition     = alltrue([for count in values(var.fleet) : count >= 1]) && var.fleet.pool_size >= 3
+    error_message = "At least one of each, and pools of three."
   }
 }
 
