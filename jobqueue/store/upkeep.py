@@ -1,5 +1,6 @@
 """Statements that time calls for: promotion, TTL, retention, partitions, figures."""
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 
@@ -29,12 +30,16 @@ ROLL_EVENTS = 500_000
 
 @dataclass(frozen=True, slots=True)
 class PromotedQueue:
-    """How many jobs of a queue became ready; of these ``failed`` were FAILED before."""
+    """How many jobs of a queue became ready; of these ``failed`` were FAILED before.
+
+    The latest of them had been due for ``overdue_s`` seconds.
+    """
 
     name: str
     count: int
     failed: int
     paused: bool
+    overdue_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,11 @@ class Promoted:
     def count(self) -> int:
         """How many jobs became ready."""
         return sum(queue.count for queue in self.by_queue)
+
+    @property
+    def overdue_s(self) -> float:
+        """For how many seconds the latest of them had been due; infinite for none."""
+        return min((queue.overdue_s for queue in self.by_queue), default=math.inf)
 
     @property
     def queues(self) -> frozenset[str]:
@@ -62,11 +72,16 @@ class Pruned:
     next_job: int | None
 
 
-async def promote_jobs(db: Db, limit: int) -> Promoted:
-    """Make due jobs ready, at most ``limit``."""
-    found = await db.fetch(_PROMOTE, limit)
+async def promote_jobs(db: Db, limit: int, *, within_s: float | None = None) -> Promoted:
+    """Make due jobs ready, at most ``limit``, the longest due first.
+
+    With ``within_s`` none that has been due for more seconds.
+    """
     return Promoted(
-        tuple(PromotedQueue(r["queue"], r["count"], r["failed"], r["paused"]) for r in found)
+        tuple(
+            PromotedQueue(r["queue"], r["count"], r["failed"], r["paused"], r["overdue_s"])
+            for r in await db.fetch(_PROMOTE, limit, within_s)
+        )
     )
 
 

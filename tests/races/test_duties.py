@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import fields
+from uuid import UUID
 
 import pytest
 
@@ -12,6 +13,7 @@ from jobqueue.config.model import RULE, DbSettings
 from jobqueue.domain.outcome import Failed
 from jobqueue.errors import Unavailable
 from jobqueue.lease.takeover import Page, expired
+from jobqueue.reaper import scheduler
 from jobqueue.reaper.duty import Duty
 from jobqueue.reaper.expirer import LeaseReaper, assignment_timeout, expirer
 from jobqueue.reaper.scheduler import Promoter, TtlExpirer
@@ -37,6 +39,7 @@ from tests.support.store import (
     expire_leases,
     make_due,
     path,
+    row_of,
     settle,
     status,
     submit,
@@ -131,6 +134,37 @@ async def test_due_retries_are_promoted_once_and_their_workers_woken(
         await eventually(announced, what="the hint")
     for job_id in ids:
         assert (await path(db, job_id)).count("PENDING:RETRY_DUE") == 1
+
+
+async def be_due(db: Connection, job_id: UUID, since_s: float) -> None:
+    await db.execute(
+        "UPDATE jobqueue.scheduled s SET due_at = clock_timestamp() - make_interval(secs => $2)"
+        " FROM jobqueue.jobs j WHERE j.id = s.id AND j.job_id = $1",
+        job_id,
+        since_s,
+    )
+
+
+async def test_a_promoter_whose_looks_are_dear_goes_on_where_it_was_and_looks_behind_at_times(
+    db: Connection, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "CHEAP_S", -0.1)  # of two looks; the next one 6 s later
+    await add_queue(db)
+    late, soon = await submit(db, 2, delay_s=HOUR_S)
+    promoter = Promoter(pool)
+    await promoter.act()
+    await promoter.act()
+    await be_due(db, late, 60.0)
+    await be_due(db, soon, 0.5)
+    await promoter.act()
+    assert await row_of(db, "ready", soon) is not None
+    assert await row_of(db, "ready", late) is None
+
+    async def promoted() -> bool:
+        await promoter.act()
+        return await row_of(db, "ready", late) is not None
+
+    await eventually(promoted, within_s=HANG_S, what="a look at everything")
 
 
 async def test_jobs_never_started_die_with_their_ttl(db: Connection, pool: Pool) -> None:

@@ -8,7 +8,7 @@ import pytest
 from jobqueue.domain.outcome import Unhandled
 from jobqueue.store.pool import Connection
 from jobqueue.store.queues import cancel_queue_jobs, pause_queue
-from jobqueue.store.upkeep import Promoted, PromotedQueue, expire_jobs, promote_jobs
+from jobqueue.store.upkeep import PromotedQueue, expire_jobs, promote_jobs
 from tests.store.conftest import Connect
 from tests.support.store import (
     FAILURE,
@@ -32,8 +32,9 @@ async def test_a_delayed_job_becomes_ready_at_its_due_time_without_an_event(db: 
     assert (await promote_jobs(db, 10)).count == 0
     await make_due(db)
     waiting = await row_of(db, "scheduled", job_id)
-    promoted = await promote_jobs(db, 10)
-    assert promoted == Promoted((PromotedQueue("q", 1, 0, paused=False),))
+    (queue,) = (await promote_jobs(db, 10)).by_queue
+    assert queue == PromotedQueue("q", 1, 0, paused=False, overdue_s=queue.overdue_s)
+    assert queue.overdue_s >= 0
     ready = await row_of(db, "ready", job_id)
     assert ready is not None
     assert waiting is not None

@@ -115,6 +115,20 @@ PROGRAMS = (
         "return None",
         "tests/races/test_duties.py",
     ),
+    Mutant(
+        "promotions look at everything however dear that is",
+        "jobqueue/reaper/scheduler.py",
+        "within_s = None if whole else begun - begins + SLACK_S",
+        "within_s = None",
+        "tests/races/test_duties.py",
+    ),
+    Mutant(
+        "promotions never look behind where they were",
+        "jobqueue/reaper/scheduler.py",
+        "whole = self._whole.wait_s <= 0 or not",
+        "whole = not",
+        "tests/races/test_duties.py",
+    ),
     # Workers.
     Mutant(
         "jobs that are still arriving are handed back",
