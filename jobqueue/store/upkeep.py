@@ -147,13 +147,7 @@ async def drop_partitions(connection: Connection, retention_s: float) -> list[st
 
 async def forget_kept_events(db: Db, page_jobs: int = 10_000) -> int:
     """Remove kept events of jobs that are gone, a page of jobs at a time; return how many."""
-    forgotten = 0
-    after: int | None = 0
-    while after is not None:
-        row = await db.fetchrow(_FORGET_KEPT, after, page_jobs, timeout=SWEEP_TIMEOUT_S)
-        assert row is not None, "the function returns one row"
-        forgotten, after = forgotten + row["forgotten"], row["upto"]
-    return forgotten
+    return await _forget(db, _FORGET_KEPT, page_jobs)
 
 
 async def roll_stats(connection: Connection, most_events: int = ROLL_EVENTS) -> int | None:
@@ -174,9 +168,24 @@ async def roll_stats(connection: Connection, most_events: int = ROLL_EVENTS) -> 
 
 async def prune_minutes(db: Db, age_s: float) -> int:
     """Forget per-minute figures older than ``age_s`` seconds; return how many."""
-    return len(await db.fetch(_PRUNE_MINUTES, age_s, timeout=SWEEP_TIMEOUT_S))
+    pruned: int = await db.fetchval(_PRUNE_MINUTES, age_s, timeout=SWEEP_TIMEOUT_S)
+    return pruned
 
 
-async def forget_removed_jobs(db: Db) -> int:
-    """Forget removed jobs whose last event every consumer has passed; return how many."""
-    return len(await db.fetch(_FORGET_REMOVED, timeout=SWEEP_TIMEOUT_S))
+async def forget_removed_jobs(db: Db, page_jobs: int = 10_000) -> int:
+    """Forget removed jobs whose last event every consumer has passed; return how many.
+
+    A page at a time, each for good: after a long outage of a consumer there are millions.
+    """
+    return await _forget(db, _FORGET_REMOVED, page_jobs)
+
+
+async def _forget(db: Db, page: str, page_jobs: int) -> int:
+    """Walk jobs by id with a statement that looks at a page of them."""
+    forgotten = 0
+    after: int | None = 0
+    while after is not None:
+        row = await db.fetchrow(page, after, page_jobs, timeout=SWEEP_TIMEOUT_S)
+        assert row is not None, "the statement returns one row"
+        forgotten, after = forgotten + row["forgotten"], row["upto"]
+    return forgotten

@@ -116,7 +116,8 @@ async def prune_workers(db: Db, age_s: float = 86_400.0, keep: int = 1_000) -> i
 
     Of more than ``keep`` OFFLINE ones those go too that have been silent longest.
     """
-    return len(await db.fetch(_PRUNE, age_s, keep))
+    pruned: int = await db.fetchval(_PRUNE, age_s, keep)
+    return pruned
 
 
 async def prune_worker_names(db: Db) -> int:
@@ -124,4 +125,5 @@ async def prune_worker_names(db: Db) -> int:
 
     Their events are gone with the partitions; nothing that stays longer names them.
     """
-    return len(await db.fetch(_PRUNE_NAMES, timeout=SWEEP_TIMEOUT_S))
+    pruned: int = await db.fetchval(_PRUNE_NAMES, timeout=SWEEP_TIMEOUT_S)
+    return pruned

@@ -8,6 +8,7 @@ import pytest
 from jobqueue.domain.outcome import Refused
 from jobqueue.store.jobs import delete_job, get_job, list_job_events
 from jobqueue.store.pool import Connection
+from jobqueue.store.statements import statement
 from jobqueue.store.upkeep import (
     drop_partitions,
     ensure_partitions,
@@ -238,6 +239,41 @@ async def test_what_events_need_of_a_removed_job_stays_until_every_consumer_has_
     await roll_stats(db)
     assert await forget_removed_jobs(db) == 1
     assert await db.fetchval("SELECT job_id FROM jobqueue.removed_jobs") == young
+
+
+async def test_removed_jobs_are_forgotten_page_by_page_and_those_that_went_stay_away(
+    db: Connection, another: Connect
+) -> None:
+    await db.execute(
+        "INSERT INTO jobqueue.removed_jobs (id, job_id, removed_at) "
+        "SELECT n, gen_random_uuid(), now() - interval '1 h' FROM generate_series(1, 5) n"
+    )
+    await roll_stats(db)
+    holder, upkeep = await another(), await another()
+    async with holder.transaction():
+        await holder.execute("SELECT FROM jobqueue.removed_jobs WHERE id = 5 FOR UPDATE")
+        forgetting = asyncio.create_task(forget_removed_jobs(upkeep, page_jobs=2))
+        await eventually(
+            lambda: db.fetchval("SELECT array_agg(id) = '{5}' FROM jobqueue.removed_jobs"),
+            what="the full pages gone while the last one waits",
+        )
+    assert await forgetting == 5
+
+
+async def test_what_upkeep_forgets_is_answered_as_a_number(db: Connection) -> None:
+    await db.execute(
+        "INSERT INTO jobqueue.queue_minutes SELECT 1, now() - interval '1 h' * n, 1, 0, 0 "
+        "FROM generate_series(1, 3) n"
+    )
+    await db.execute(
+        "INSERT INTO jobqueue.worker_names (name, seen_at) "
+        "SELECT n::text, '2020-01-01' FROM generate_series(1, 3) n"
+    )
+    answers = [
+        *await db.fetch(statement("prune_minutes"), 60.0),
+        *await db.fetch(statement("prune_worker_names")),
+    ]
+    assert [list(row) for row in answers] == [[3], [3]]
 
 
 async def test_kept_events_are_guarded_again_after_some_were_forgotten(db: Connection) -> None:

@@ -307,6 +307,13 @@ UPKEEP = (
         "tests/store/test_partitions.py",
     ),
     Mutant(
+        "however many removed jobs there are, they are forgotten at once or not at all",
+        f"{_SQL}/forget_removed_jobs.sql",
+        "WHERE r.id > $1::bigint ORDER BY r.id LIMIT $2::int",
+        "WHERE r.id > $1::bigint ORDER BY r.id",
+        "tests/store/test_partitions.py",
+    ),
+    Mutant(
         "whoever lost the cursor extends its lease",
         f"{_SQL}/extend_event_cursor.sql",
         "AND token = $2::bigint AND expires_at",

@@ -2,6 +2,7 @@
 -- left, by a day for a clock that was set back, and whom no lease, outcome or kept event names. Who is
 -- named there counts as seen now, and is looked for again when the events of today are gone: nothing
 -- has an index by worker, so outcomes are read whole, but only while there is somebody to look for.
+-- Returns how many went.
 WITH old AS MATERIALIZED (
     SELECT n.worker_id FROM jobqueue.worker_names n
     WHERE n.seen_at < (
@@ -23,9 +24,11 @@ WITH old AS MATERIALIZED (
 ), seen AS (
     UPDATE jobqueue.worker_names n SET seen_at = clock_timestamp()
     FROM old WHERE n.worker_id = old.worker_id AND old.worker_id IN (SELECT worker_id FROM named)
+), gone AS (
+    DELETE FROM jobqueue.worker_names n
+    USING old
+    WHERE n.worker_id = old.worker_id AND old.worker_id NOT IN (SELECT worker_id FROM named)
+      AND NOT EXISTS (SELECT FROM jobqueue.workers w WHERE w.worker_id = n.worker_id)
+    RETURNING 1
 )
-DELETE FROM jobqueue.worker_names n
-USING old
-WHERE n.worker_id = old.worker_id AND old.worker_id NOT IN (SELECT worker_id FROM named)
-  AND NOT EXISTS (SELECT FROM jobqueue.workers w WHERE w.worker_id = n.worker_id)
-RETURNING n.worker_id;
+SELECT count(*) FROM gone;
