@@ -49,11 +49,16 @@ class Duty(Service):
         """Act, or stand by until the next turn."""
         return await self.act() if self._may_act() else None
 
-    async def work(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Lend a connection to ``work``. Raises our errors, DeadlineExceeded after too long."""
+    async def work(
+        self, work: Callable[[Connection], Awaitable[T]], *, within_s: float | None = None
+    ) -> T:
+        """Lend a connection to ``work``. Raises our errors, DeadlineExceeded after too long.
+
+        That is after ``within_s`` seconds, or after what the duty allows each piece of its work.
+        """
         with translated():
             async with (
-                asyncio.timeout(self._timeout_s),
+                asyncio.timeout(self._timeout_s if within_s is None else within_s),
                 self._pool.acquire() as connection,
             ):
                 return await work(connection)

@@ -4,10 +4,12 @@ Nothing here ends or starts a job but the cancelling of jobs whose queue was del
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.reaper.duty import Duty
-from jobqueue.store.pool import SWEEP_TIMEOUT_S, Connection, Pool, transaction
+from jobqueue.runtime.service import Unfinished
+from jobqueue.store.pool import SWEEP_TIMEOUT_S, WEEK_TIMEOUT_S, Connection, Pool, transaction
 from jobqueue.store.queues import cancel_queue_jobs
 from jobqueue.store.signals import tell_moved
 from jobqueue.store.upkeep import (
@@ -95,19 +97,46 @@ class StatsRoller(Duty):
         return 0.0 if events is not None and events >= ROLL_EVENTS else None
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A part of tidying up, and the seconds that it may take."""
+
+    name: str
+    act: Callable[[Connection], Awaitable[object]]
+    within_s: float = SWEEP_TIMEOUT_S
+
+
+def _steps(retention_s: float) -> tuple[_Step, ...]:
+    """Return the steps in their order: first what makes room, last what takes it."""
+    return (
+        _Step("drop partitions", lambda c: drop_partitions(c, retention_s), WEEK_TIMEOUT_S),
+        _Step("forget kept events", forget_kept_events),
+        _Step("forget removed jobs", forget_removed_jobs),
+        _Step("prune minutes", lambda c: prune_minutes(c, _MINUTES_KEPT_S)),
+        _Step("prune names of workers", prune_worker_names),
+        _Step("seal partitions", seal_partitions, WEEK_TIMEOUT_S),
+    )
+
+
 class EventRetention(Duty):
     """Makes the partitions of events ahead of time, and drops those that are over.
 
-    The first turn comes with the start: without this week's partition nothing can be written.
+    The first turn comes with the start: without this week's partition nothing can be written. A
+    step of the tidying that fails is told and keeps none of the others; it is tried again with
+    the next usual turn, for it may have worked for hours.
     """
 
     def __init__(self, pool: Pool, *, retention_s: float, interval_s: float = _HOUR_S) -> None:
-        super().__init__("upkeep-events", pool, interval_s=interval_s, timeout_s=SWEEP_TIMEOUT_S)
-        self._retention_s = retention_s
+        self._steps = _steps(retention_s)
+        tidy_s = SWEEP_TIMEOUT_S + sum(step.within_s for step in self._steps)
+        super().__init__("upkeep-events", pool, interval_s=interval_s, timeout_s=tidy_s)
 
     async def act(self) -> None:
-        """Make what is missing; tidy up unless another server does so now."""
-        await self.work(ensure_partitions)
+        """Make what is missing; tidy up unless another server does so now.
+
+        Raises Unfinished when a step of the tidying failed.
+        """
+        await self.work(ensure_partitions, within_s=SWEEP_TIMEOUT_S)
         await self.work(self._tidy_alone)
 
     async def _tidy_alone(self, guard: Connection) -> None:
@@ -116,16 +145,17 @@ class EventRetention(Duty):
                 await self._tidy()
 
     async def _tidy(self) -> None:
-        steps: tuple[Callable[[Connection], Awaitable[object]], ...] = (
-            seal_partitions,
-            lambda c: drop_partitions(c, self._retention_s),
-            forget_kept_events,
-            forget_removed_jobs,
-            lambda c: prune_minutes(c, _MINUTES_KEPT_S),
-            prune_worker_names,
-        )
-        for step in steps:
-            await self.work(step)
+        failed = [step.name for step in self._steps if not await self._done(step)]
+        if failed:
+            raise Unfinished(", ".join(failed))
+
+    async def _done(self, step: _Step) -> bool:
+        try:
+            await self.work(step.act, within_s=step.within_s)
+        except Exception as error:  # noqa: BLE001 - what one step meets must not keep the others
+            self.tell(error, step=step.name)
+            return False
+        return True
 
 
 def upkeep(pool: Pool, *, heartbeat_timeout_s: float, done_retention_s: float) -> tuple[Duty, ...]:

@@ -44,6 +44,14 @@ class TurnEnded:
 
 TURN_ENDED: Signal[TurnEnded] = Signal("turn_ended")
 
+
+class Unfinished(Exception):
+    """Raised by a turn that did what it could, and has told what it could not (``tell``).
+
+    It has failed, and the next one comes after the usual wait all the same.
+    """
+
+
 _outages = Quiet()
 """An outage stops all loops of a process at once; the first to meet it tells of it for all."""
 
@@ -168,6 +176,18 @@ class Service:
         """
         self._woken.set()
 
+    def tell(self, error: Exception, **where: str) -> None:
+        """Log that a turn failed, or a part of it; the same again is told every 10 s at most."""
+        cause = f"{type(error).__name__}: {error}"
+        if isinstance(error, Unavailable | DeadlineExceeded | TimeoutError):
+            # An outage, or a peer that is slow, is news and no fault of ours: no stack trace.
+            if _outages.admits(cause):
+                _log.warning(
+                    "cannot work now, trying again", loop=self.name, cause=str(error), **where
+                )
+        elif self._quiet.admits(" ".join((cause, *where.values()))):
+            _log.error("a turn failed, trying again", loop=self.name, error=error, **where)
+
     async def _run(self) -> None:
         while not self._stopping.is_set():
             self._woken.clear()
@@ -188,28 +208,26 @@ class Service:
         self.failures = 0
         self.last_progress = self._clock.monotonic()
         TURN_ENDED.emit(TurnEnded(self.name, self.last_progress - begun, None))
-        seconds = self.interval_s if wait is None else wait
-        return _spread(min(seconds, self.bound_s), self._jitter)
+        return self._rest(wait)
 
     def _failed(self, begun: float, error: Exception) -> float:
         self.failures += 1
         self.failures_total += 1
         self._looks.forget()
-        outage = isinstance(error, Unavailable | DeadlineExceeded | TimeoutError)
-        quiet = _outages if outage else self._quiet
-        if quiet.admits(f"{type(error).__name__}: {error}"):
-            self._report(error, outage=outage)
+        told = isinstance(error, Unfinished)
+        if not told:
+            self.tell(error)
         TURN_ENDED.emit(TurnEnded(self.name, self._clock.monotonic() - begun, error))
+        return self._rest(None) if told else self._backoff()
+
+    def _rest(self, wait: float | None) -> float:
+        seconds = self.interval_s if wait is None else wait
+        return _spread(min(seconds, self.bound_s), self._jitter)
+
+    def _backoff(self) -> float:
         # The exponent is clamped: a long outage must not overflow.
         ceiling = min(FIRST_BACKOFF_S * 2.0 ** min(self.failures - 1, 16), LAST_BACKOFF_S)
         return ceiling * random.uniform(1 - _BACKOFF_JITTER, 1)  # noqa: S311 - no secret
-
-    def _report(self, error: Exception, *, outage: bool) -> None:
-        if outage:
-            # An outage, or a peer that is slow, is news and no fault of ours: no stack trace.
-            _log.warning("cannot work now, trying again", loop=self.name, cause=str(error))
-        else:
-            _log.error("a turn failed, trying again", loop=self.name, error=error)
 
     async def _pause(self, seconds: float) -> None:
         """Wait, but not through a stop; nor, unless the last turn failed, through a wake."""

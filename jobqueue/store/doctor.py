@@ -227,6 +227,8 @@ class Partition:
     ends_at: datetime | None
     attached: bool
     guarded: bool
+    sealed: bool
+    passed: bool
 
 
 _GUARDS = 3
@@ -237,7 +239,13 @@ async def list_event_partitions(db: Connection) -> tuple[datetime, list[Partitio
     rows = await db.fetch(_PARTITIONS, timeout=_PATIENCE_S)
     return rows[0]["now"], [
         Partition(
-            r["name"], r["starts_at"], r["ends_at"], r["attached"], guarded=r["guards"] == _GUARDS
+            r["name"],
+            r["starts_at"],
+            r["ends_at"],
+            r["attached"],
+            guarded=r["guards"] == _GUARDS,
+            sealed=r["sealed"],
+            passed=r["passed"],
         )
         for r in rows
     ]

@@ -36,6 +36,10 @@ SWEEP_TIMEOUT_S = 600.0
 """What a statement may take that reads whole partitions of events, or waits for every older
 transaction to detach one. It stops nobody meanwhile."""
 
+WEEK_TIMEOUT_S = 6 * 3_600.0
+"""What may take that goes through a week of events to keep or to index them: where the disk is slow
+and the week was busy, hours. It stops nobody meanwhile either."""
+
 _RELEASE_TIMEOUT_S = 5.0
 _ROLLBACK_TIMEOUT_S = 1.0
 _RENEWED_AFTER_QUERIES, _CLOSED_WHEN_IDLE_S = 50_000, 300.0

@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from jobqueue.store.faults import translated
-from jobqueue.store.pool import SWEEP_TIMEOUT_S, Connection, Db, transaction
+from jobqueue.store.pool import SWEEP_TIMEOUT_S, WEEK_TIMEOUT_S, Connection, Db, transaction
 from jobqueue.store.statements import statement
 
 _PROMOTE = statement("promote_jobs")
@@ -14,7 +14,7 @@ _PRUNE = statement("prune_jobs")
 _ENSURE_PARTITIONS = statement("ensure_partitions")
 _EVENTS_HAVE_ROOM = statement("events_have_room")
 _LOCK_EVENTS = statement("lock_event_upkeep")
-_SEAL_PARTITIONS = statement("seal_partitions")
+_SEAL_PARTITION = statement("seal_partition")
 _OLD_PARTITIONS = statement("list_old_partitions")
 _KEEP_EVENTS = statement("keep_events")
 _FORGET_KEPT = statement("forget_kept_events")
@@ -122,8 +122,10 @@ async def lock_event_upkeep(db: Db) -> bool:
 
 
 async def seal_partitions(db: Db) -> int:
-    """Index the partitions that take no more rows; return how many."""
-    sealed: int = await db.fetchval(_SEAL_PARTITIONS, timeout=SWEEP_TIMEOUT_S)
+    """Index the partitions that take no more rows, each for good; return how many."""
+    sealed = 0
+    while await db.fetchval(_SEAL_PARTITION, timeout=WEEK_TIMEOUT_S):
+        sealed += 1
     return sealed
 
 
@@ -137,10 +139,10 @@ async def drop_partitions(connection: Connection, retention_s: float) -> list[st
     found = await connection.fetch(_OLD_PARTITIONS, retention_s)
     for row in found:
         if row["attached"]:
-            await connection.fetchval(_KEEP_EVENTS, row["name"], timeout=SWEEP_TIMEOUT_S)
+            await connection.fetchval(_KEEP_EVENTS, row["name"], timeout=WEEK_TIMEOUT_S)
             await connection.execute(row["detach"], timeout=SWEEP_TIMEOUT_S)
         async with transaction(connection):
-            await connection.fetchval(_KEEP_EVENTS, row["name"], timeout=SWEEP_TIMEOUT_S)
+            await connection.fetchval(_KEEP_EVENTS, row["name"], timeout=WEEK_TIMEOUT_S)
             await connection.execute(row["drop"], timeout=SWEEP_TIMEOUT_S)
     return [row["name"] for row in found]
 

@@ -15,6 +15,8 @@ SKEW_S = 1.0
 OVERDUE_S = 60.0
 BEHIND_S = 60.0
 WARN_AHEAD_S, FAIL_AHEAD_S = 7 * 86_400.0, 86_400.0
+LATE_S = 3 * 86_400.0
+"""What is over so long should have been dealt with: upkeep waits a day, for a clock set back."""
 OLDEST_POSTGRES, NEWEST_POSTGRES = 15, 18
 
 _NEEDED = {
@@ -76,8 +78,11 @@ async def check_indexes(db: Connection) -> Finding:
     return _bad(Check.INDEXES, [f"{name} is {fault}" for name, fault in bad], advice)
 
 
-async def check_partitions(db: Connection) -> Finding:
-    """FAIL where events can be changed or will soon have no place, WARN at less than a week."""
+async def check_partitions(db: Connection, retention_s: float | None = None) -> Finding:
+    """FAIL where events can be changed or will soon have no place, WARN at less than a week.
+
+    WARN too of what hourly turns of a server should have dropped or indexed days ago.
+    """
     now, tables = await store.list_event_partitions(db)
     ahead_s = _ahead_s(now, tables)
     days = f"partitions reach {ahead_s / 86_400:.1f} days ahead"
@@ -96,10 +101,28 @@ async def check_partitions(db: Connection) -> Finding:
         return _bad(Check.PARTITIONS, [days], advice)
     if ahead_s < WARN_AHEAD_S:
         return _warning(Check.PARTITIONS, [days], advice)
-    left = [f"{table.name} is detached" for table in tables if not table.attached]
+    left = _left_undone(now, tables, retention_s)
     if left:
-        return _warning(Check.PARTITIONS, left, "The next hourly turn of a server finishes it.")
+        advice = f"The next hourly turn of a server finishes it. {advice}"
+        return _warning(Check.PARTITIONS, left, advice)
     return _ok(Check.PARTITIONS, days)
+
+
+def _left_undone(
+    now: datetime, tables: Sequence[store.Partition], retention_s: float | None
+) -> list[str]:
+    left = [f"{table.name} is detached" for table in tables if not table.attached]
+    over = [table for table in tables if _over_s(now, table) > LATE_S]
+    left += [f"{table.name} has no index by job" for table in over if not table.sealed]
+    if retention_s is not None:
+        old = [t for t in over if t.passed and _over_s(now, t) > retention_s + LATE_S]
+        left += [f"{table.name} is older than the retention of events" for table in old]
+    return left
+
+
+def _over_s(now: datetime, table: store.Partition) -> float:
+    """Return for how many seconds a partition has taken no more events."""
+    return (now - table.ends_at).total_seconds() if table.ends_at else 0.0
 
 
 def _ahead_s(now: datetime, tables: Sequence[store.Partition]) -> float:

@@ -6,6 +6,7 @@ held for longer than one of them, and a check that cannot be run has failed: not
 
 from collections.abc import AsyncGenerator, AsyncIterator, Collection
 from contextlib import aclosing
+from functools import partial
 
 from jobqueue.domain.checkup import Check, CheckProgress, Finding, Verdict
 from jobqueue.errors import (
@@ -18,7 +19,7 @@ from jobqueue.errors import (
 from jobqueue.store import doctor as store
 from jobqueue.store.faults import DRIVER_ERRORS, translate
 from jobqueue.store.pool import Pool
-from jobqueue.submission.checks import LOOKS
+from jobqueue.submission.checks import LOOKS, Look, check_partitions
 from jobqueue.submission.walks import Patient, walk_jobs, walk_keys
 
 LOOK_TIMEOUT_S = 60.0
@@ -42,8 +43,11 @@ def read_checks(names: Collection[str]) -> frozenset[Check]:
 class Doctor:
     """Runs check-ups on one database, one at a time: they are not to crowd out the calls."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, event_retention_s: float | None = None) -> None:
+        """``event_retention_s``: for how long the servers keep events; None: nobody knows."""
         self._pool = pool
+        old = partial(check_partitions, retention_s=event_retention_s)
+        self._looks: dict[Check, Look] = LOOKS | {Check.PARTITIONS: old}
         self._patient = Patient(pool)
         self._busy = False
 
@@ -69,7 +73,7 @@ class Doctor:
 
     async def _steps(self, wanted: frozenset[Check], *, quick: bool) -> AsyncGenerator[Step, None]:
         skipped = wanted & _DEAR if quick else frozenset()
-        for check in (check for check in LOOKS if check in wanted):
+        for check in (check for check in self._looks if check in wanted):
             yield _skipped(check) if check in skipped else await self._look(check)
         walked = wanted & _WALKS
         async for step in _proven(walk_jobs(self._patient, walked, quick=quick), walked):
@@ -83,7 +87,7 @@ class Doctor:
     async def _look(self, check: Check) -> Finding:
         try:
             async with store.snapshot(self._pool, LOOK_TIMEOUT_S) as connection:
-                return await LOOKS[check](connection)
+                return await self._looks[check](connection)
         except (*DRIVER_ERRORS, JobQueueError) as error:
             return _unproven(check, error)
 

@@ -156,11 +156,12 @@ class _Parts:
         self._submitter = Submitter(pool, limits, announcer.announce, announcer.ride)
         self._queues = Queues(pool, limits, _defaults(settings), announcer.announce)
         facts = ServerFacts(version(), commit(), self._loops.services, self.helpers)
+        doctor = Doctor(pool, event_retention_s=_event_retention_s(settings))
         services = Services(
             JobService(
                 base.traces.submitter(self._submitter), Jobs(pool, announcer.announce), limits
             ),
-            AdminService(self._queues, Workers(pool), System(pool), Doctor(pool), limits, facts),
+            AdminService(self._queues, Workers(pool), System(pool), doctor, limits, facts),
             self._remote.service,
             EventService(Tail(pool), Parking(pool), limits),
         )
@@ -239,8 +240,12 @@ def _duties(settings: Settings, pool: Pool, coordination: Coordination) -> tuple
     return (
         *coordination.under(REAPER, _reaping(settings, pool)),
         *coordination.under(SCHEDULER, _scheduling(settings, pool)),
-        *event_upkeep(pool, event_retention_s=settings.reaper.event_retention_days * _DAY_S),
+        *event_upkeep(pool, event_retention_s=_event_retention_s(settings)),
     )
+
+
+def _event_retention_s(settings: Settings) -> float:
+    return settings.reaper.event_retention_days * _DAY_S
 
 
 def _reaping(settings: Settings, pool: Pool) -> tuple[Duty, ...]:

@@ -26,8 +26,9 @@ from jobqueue.reaper.upkeep import (
     event_upkeep,
     upkeep,
 )
-from jobqueue.runtime.service import TURN_ENDED, Group, Service, TurnEnded
+from jobqueue.runtime.service import TURN_ENDED, Group, Service, TurnEnded, Unfinished
 from jobqueue.store.pool import Connection, Pool, create_pool, has_free
+from jobqueue.store.upkeep import roll_stats
 from jobqueue.store.wakeups import Listener
 from jobqueue.store.workers import register_worker
 from tests.store.conftest import Connect
@@ -279,6 +280,32 @@ async def test_partitions_are_there_after_the_first_turn(db: Connection, pool: P
         await eventually(turned, what="a turn of each server")
     stop()
     assert [turn.error for turn in ended if turn.service == "upkeep-events"] == [None, None]
+
+
+async def test_a_step_of_tidying_that_fails_is_told_and_keeps_none_of_the_others(
+    bare: Connection, pool: Pool, caplog: pytest.LogCaptureFixture
+) -> None:
+    for week in ("2010-01-04", "2020-01-06"):
+        await bare.execute("SELECT jobqueue.create_event_partition($1::text::date)", week)
+    await roll_stats(bare)
+    await bare.execute("ALTER TABLE jobqueue.removed_jobs RENAME TO out_of_the_way")
+    since_2015_s = time.time() - 45 * 365 * 24 * HOUR_S
+    with pytest.raises(Unfinished, match=r"^forget removed jobs$"):
+        await EventRetention(pool, retention_s=since_2015_s).act()
+    assert await bare.fetchval("SELECT to_regclass('jobqueue.job_events_2010w01')") is None
+    assert await bare.fetchval("SELECT to_regclass('jobqueue.job_events_2020w02_log')")
+    assert [r.getMessage() for r in caplog.records] == ["a turn failed, trying again"]
+
+
+async def test_old_events_make_room_though_no_partition_can_be_sealed(
+    bare: Connection, pool: Pool
+) -> None:
+    await bare.execute("SELECT jobqueue.create_event_partition('2020-01-06')")
+    await roll_stats(bare)
+    await bare.execute("DROP FUNCTION jobqueue.seal_event_partition")
+    with pytest.raises(Unfinished, match=r"^seal partitions$"):
+        await EventRetention(pool, retention_s=HOUR_S).act()
+    assert await bare.fetchval("SELECT to_regclass('jobqueue.job_events_2020w02')") is None
 
 
 @pytest.mark.direct

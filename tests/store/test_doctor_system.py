@@ -5,7 +5,7 @@ import pytest
 from jobqueue.domain.checkup import Verdict
 from jobqueue.store.events import add_cursor, take_cursor
 from jobqueue.store.pool import Connection, Pool
-from jobqueue.store.upkeep import roll_stats
+from jobqueue.store.upkeep import roll_stats, seal_partitions
 from jobqueue.store.workers import beat_worker, register_worker
 from jobqueue.submission import checks
 from tests.store.conftest import Connect
@@ -148,6 +148,28 @@ async def test_a_missing_week_ends_what_is_ahead(lived: Connection, pool: Pool) 
     await lived.execute(f"ALTER TABLE jobqueue.job_events DETACH PARTITION jobqueue.{name}")
     found = (await checked(pool, "partitions"))["partitions"]
     assert (found.verdict, found.found) == (Verdict.FAIL, "partitions reach 0.0 days ahead")
+
+
+async def test_what_hourly_turns_left_undone_is_found(lived: Connection, pool: Pool) -> None:
+    await lived.execute("SELECT jobqueue.create_event_partition('2020-01-06')")
+    await roll_stats(lived)
+
+    async def told(retention_days: float) -> tuple[Verdict, str]:
+        found = await checked(pool, "partitions", event_retention_s=retention_days * 86_400.0)
+        return found["partitions"].verdict, found["partitions"].found
+
+    assert (await told(3_650.0))[0] is Verdict.OK, "it is empty: an index would find nothing"
+    await lived.execute(
+        "INSERT INTO jobqueue.job_events (job, queue_id, seq, to_status, reason, attempt, at) "
+        "VALUES (1, 1, 9, 'PENDING', 'SUBMITTED', 0, '2020-01-07')"
+    )
+    assert await told(3_650.0) == (Verdict.WARN, "job_events_2020w02 has no index by job")
+    assert await seal_partitions(lived) > 0
+    assert (await told(3_650.0))[0] is Verdict.OK
+    assert await told(30.0) == (
+        Verdict.WARN,
+        "job_events_2020w02 is older than the retention of events",
+    )
 
 
 async def test_an_open_transaction_is_named_without_what_it_does(

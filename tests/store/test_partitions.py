@@ -1,6 +1,7 @@
 """Partitions of events: made ahead, sealed, dropped, and never in anybody's way."""
 
 import asyncio
+from collections.abc import Callable, Coroutine
 
 import asyncpg
 import pytest
@@ -98,6 +99,60 @@ async def test_only_weeks_that_are_over_are_sealed_and_each_once(db: Connection)
     )
     assert not await exists(db, f"{current}_log")
     assert await seal_partitions(db) == 0
+
+
+@pytest.mark.parametrize(
+    ("table", "work"),
+    [(OLD, seal_partitions), ("job_events_kept", forget_kept_events)],
+    ids=["sealing", "forgetting"],
+)
+async def test_upkeep_outwaits_what_gives_way_only_after_a_deadlock_timeout(
+    db: Connection,
+    another: Connect,
+    table: str,
+    work: Callable[[Connection], Coroutine[None, None, int]],
+) -> None:
+    """As an autovacuum does, which holds this lock."""
+    await db.execute("SELECT jobqueue.create_event_partition($1::text::date)", AN_OLD_WEEK)
+    await keep_an_event_of_no_job(db)
+    vacuum, upkeep = await another(), await another()
+    async with vacuum.transaction():
+        await vacuum.execute(f"LOCK TABLE jobqueue.{table} IN SHARE UPDATE EXCLUSIVE MODE")
+        working = asyncio.create_task(work(upkeep))
+
+        async def outwaited() -> bool:
+            return working.done() or bool(
+                await db.fetchval(
+                    "SELECT bool_or(waitstart < clock_timestamp()"
+                    " - current_setting('deadlock_timeout')::interval) FROM pg_locks "
+                    "WHERE NOT granted AND relation = to_regclass('jobqueue.' || $1)",
+                    table,
+                )
+            )
+
+        await eventually(outwaited, what="a wait that outlasts deadlock_timeout")
+    assert await working >= 1
+
+
+async def keep_an_event_of_no_job(db: Connection) -> None:
+    await roll_stats(db)
+    await db.execute(
+        "INSERT INTO jobqueue.job_events_kept (eid, xid, job, at, queue_id, seq, to_status,"
+        " reason, attempt) VALUES (0, '3', 1, '2020-01-07', 1, 1, 'PENDING', 'SUBMITTED', 0)"
+    )
+
+
+async def test_partitions_are_sealed_one_by_one(db: Connection, another: Connect) -> None:
+    await db.execute("SELECT jobqueue.create_event_partition('2020-01-06')")
+    await db.execute("SELECT jobqueue.create_event_partition('2020-01-13')")
+    holder, upkeep = await another(), await another()
+    async with holder.transaction():
+        await holder.execute("LOCK TABLE jobqueue.job_events_2020w03 IN ROW EXCLUSIVE MODE")
+        sealing = asyncio.create_task(seal_partitions(upkeep))
+        await eventually(lambda: exists(db, f"{OLD}_log"), what="the first one's index")
+        assert not sealing.done()
+    await sealing
+    assert await exists(db, "job_events_2020w03_log")
 
 
 async def test_dropping_a_partition_keeps_the_events_of_jobs_that_exist(db: Connection) -> None:

@@ -23,9 +23,12 @@ async def live(db: Connection) -> None:
     await store(db, [spec(idempotency_key="k")])
 
 
-async def checked(pool: Pool, *names: str, quick: bool = False) -> dict[str, Finding]:
+async def checked(
+    pool: Pool, *names: str, quick: bool = False, event_retention_s: float | None = None
+) -> dict[str, Finding]:
     """Run a check-up; return its findings by check."""
-    steps = [step async for step in Doctor(pool).run(names, quick=quick)]
+    doctor = Doctor(pool, event_retention_s=event_retention_s)
+    steps = [step async for step in doctor.run(names, quick=quick)]
     return {step.check: step for step in steps if isinstance(step, Finding)}
 
 

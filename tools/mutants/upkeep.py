@@ -286,6 +286,27 @@ UPKEEP = (
         "tests/store/test_partitions.py",
     ),
     Mutant(
+        "a step of the hourly upkeep that fails keeps the others",
+        "jobqueue/reaper/upkeep.py",
+        "self.tell(error, step=step.name)\n            return False",
+        "self.tell(error, step=step.name)\n            raise",
+        "tests/races/test_duties.py",
+    ),
+    Mutant(
+        "upkeep that left something undone is at it again at once",
+        "jobqueue/runtime/service.py",
+        "self._rest(None) if told else self._backoff()",
+        "self._backoff()",
+        "tests/unit/runtime/test_service.py",
+    ),
+    Mutant(
+        "upkeep gives up before an autovacuum gives way",
+        "alembic/sql/0001/07_partitions.sql",
+        "RETURNS bool\nLANGUAGE plpgsql SET lock_timeout = '30s'",
+        "RETURNS bool\nLANGUAGE plpgsql SET lock_timeout = '200ms'",
+        "tests/store/test_partitions.py",
+    ),
+    Mutant(
         "the guard of the record stays off",
         "alembic/sql/0001/07_partitions.sql",
         "ENABLE ALWAYS TRIGGER job_events_kept_immutable;\n    END IF",

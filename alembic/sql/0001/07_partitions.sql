@@ -19,8 +19,9 @@ END $$;
 -- is gone too. Looks at those of at most p_jobs jobs after job p_after; returns the last of these
 -- (NULL: there are no more) and how many events went. Only the owner of the table can do this, and
 -- the guard is off for nobody else: ALTER TABLE keeps all other writers out until the commit.
+-- There are none but upkeep, so it waits for an autovacuum to give way, as below.
 CREATE FUNCTION jobqueue.forget_kept_events(p_after bigint, p_jobs int)
-RETURNS TABLE (upto bigint, forgotten bigint) LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
+RETURNS TABLE (upto bigint, forgotten bigint) LANGUAGE plpgsql SET lock_timeout = '30s' AS $$
 DECLARE
     passed timestamptz;
     gone bigint[];
@@ -40,26 +41,27 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- Indexes partitions that take no more rows, for the logs of single jobs; returns how many. The
--- live partition has no such index: it would cost every transition 20 µs and 100 B of WAL.
-CREATE FUNCTION jobqueue.seal_event_partitions() RETURNS int
-LANGUAGE plpgsql SET lock_timeout = '200ms' AS $$
+-- Indexes the oldest partition that takes no more rows and has no such index yet, for the logs of
+-- single jobs; false: there is none. The live partition goes without: it would cost every
+-- transition 20 µs and 100 B of WAL. The lock stops nobody, so its wait outlasts deadlock_timeout:
+-- only then is an autovacuum told to give way.
+CREATE FUNCTION jobqueue.seal_event_partition() RETURNS bool
+LANGUAGE plpgsql SET lock_timeout = '30s' AS $$
 DECLARE
-    part record;
-    sealed int := 0;
+    part name;
 BEGIN
-    FOR part IN
-        SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-        WHERE i.inhparent = 'jobqueue.job_events'::regclass
-          -- CASE: the planner may look at the names of other tables first.
-          AND CASE WHEN c.relname ~ '^job_events_[0-9]{4}w[0-9]{2}$'
-                   THEN to_date(right(c.relname, 7), 'IYYY"w"IW') + 8
-                        < (now() AT TIME ZONE 'UTC')::date END
-          AND to_regclass(format('jobqueue.%I', c.relname || '_log')) IS NULL
-    LOOP
-        EXECUTE format('CREATE INDEX %I ON jobqueue.%I (job, seq)',
-                       part.relname || '_log', part.relname);
-        sealed := sealed + 1;
-    END LOOP;
-    RETURN sealed;
+    SELECT c.relname INTO part
+    FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = 'jobqueue.job_events'::regclass
+      -- CASE: the planner may look at the names of other tables first.
+      AND CASE WHEN c.relname ~ '^job_events_[0-9]{4}w[0-9]{2}$'
+               THEN to_date(right(c.relname, 7), 'IYYY"w"IW') + 8
+                    < (now() AT TIME ZONE 'UTC')::date END
+      AND to_regclass(format('jobqueue.%I', c.relname || '_log')) IS NULL
+    ORDER BY c.relname LIMIT 1;
+    IF part IS NULL THEN
+        RETURN false;
+    END IF;
+    EXECUTE format('CREATE INDEX %I ON jobqueue.%I (job, seq)', part || '_log', part);
+    RETURN true;
 END $$;

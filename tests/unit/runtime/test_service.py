@@ -6,7 +6,14 @@ import pytest
 from jobqueue.errors import DeadlineExceeded, JobQueueError, Unavailable
 from jobqueue.runtime.clock import ManualClock
 from jobqueue.runtime.looks import SHARE
-from jobqueue.runtime.service import TURN_ENDED, USUAL_LOOK_S, Group, Service, TurnEnded
+from jobqueue.runtime.service import (
+    TURN_ENDED,
+    USUAL_LOOK_S,
+    Group,
+    Service,
+    TurnEnded,
+    Unfinished,
+)
 from tests.support.waiting import HANG_S
 
 FOREVER_S = 3600.0
@@ -117,6 +124,21 @@ async def test_an_outage_is_one_line_of_all_loops_without_a_stack_trace(
         await loop.stop()
     lines = [r for r in caplog.records if r.name == "jobqueue.runtime.service"]
     assert [line.exc_info for line in lines] == [None]
+
+
+async def test_a_turn_that_told_what_it_left_undone_failed_and_rests_as_usual(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def work(turn: int) -> float | None:
+        for step in ("one", "other", "one"):
+            loop.tell(ValueError("bad row"), step=step)
+        raise Unfinished("both")
+
+    loop = Loop(work)
+    assert await loop._guarded_turn() > FOREVER_S / 2
+    assert (loop.failures, loop.failures_total) == (1, 1)
+    lines = [r.getMessage() for r in caplog.records if r.name == "jobqueue.runtime.service"]
+    assert lines == ["a turn failed, trying again"] * 2, "each step once, and no more of the turn"
 
 
 async def test_a_cancellation_that_leaks_from_the_work_does_not_end_the_loop() -> None:

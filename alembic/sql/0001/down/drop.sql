@@ -5,7 +5,7 @@ DROP FUNCTION jobqueue.claim_jobs, jobqueue.start_leases, jobqueue.complete_leas
 DROP FUNCTION jobqueue.submit_jobs, jobqueue.known_jobs, jobqueue.free_unused_keys,
     jobqueue.said, jobqueue.cancel_job, jobqueue.retry_job, jobqueue.delete_job,
     jobqueue.remove_finished, jobqueue.create_event_partition, jobqueue.keep_events,
-    jobqueue.forget_kept_events, jobqueue.seal_event_partitions;
+    jobqueue.forget_kept_events, jobqueue.seal_event_partition;
 DROP TABLE jobqueue.parked_events, jobqueue.removed_jobs, jobqueue.queue_minutes,
     jobqueue.queue_depths, jobqueue.event_cursors,
     jobqueue.job_events, jobqueue.job_events_kept, jobqueue.idempotency_keys, jobqueue.session_key,
