@@ -331,6 +331,26 @@ async def test_what_upkeep_forgets_is_answered_as_a_number(db: Connection) -> No
     assert [list(row) for row in answers] == [[3], [3]]
 
 
+async def test_every_table_that_loses_rows_can_be_published(db: Connection) -> None:
+    """Without a replica identity a publication of all tables has UPDATE and DELETE refused.
+
+    Partitions lose none; they are dropped whole.
+    """
+    rows = await db.fetch(
+        "SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'jobqueue'::regnamespace "
+        "AND c.relkind = 'r' AND NOT c.relispartition AND NOT EXISTS (SELECT FROM pg_index i "
+        "WHERE i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary "
+        "WHEN 'i' THEN i.indisreplident END)"
+    )
+    assert [row["relname"] for row in rows] == []
+
+
+async def test_kept_events_are_forgotten_while_all_tables_are_published(db: Connection) -> None:
+    await keep_an_event_of_no_job(db)
+    await db.execute("CREATE PUBLICATION everything FOR ALL TABLES")
+    assert await forget_kept_events(db) == 1
+
+
 async def test_kept_events_are_guarded_again_after_some_were_forgotten(db: Connection) -> None:
     await add_queue(db)
     ids = await submit(db, 2)

@@ -307,6 +307,13 @@ UPKEEP = (
         "tests/store/test_partitions.py",
     ),
     Mutant(
+        "kept events stay for ever once all tables are published",
+        _EVENTS,
+        "REPLICA IDENTITY USING INDEX job_events_kept_job",
+        "REPLICA IDENTITY DEFAULT",
+        "tests/store/test_partitions.py",
+    ),
+    Mutant(
         "the guard of the record stays off",
         "alembic/sql/0001/07_partitions.sql",
         "ENABLE ALWAYS TRIGGER job_events_kept_immutable;\n    END IF",

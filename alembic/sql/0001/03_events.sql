@@ -37,6 +37,8 @@ CREATE INDEX job_events_ids ON jobqueue.job_events
 -- Events of jobs that outlive their partition.
 CREATE TABLE jobqueue.job_events_kept (LIKE jobqueue.job_events INCLUDING CONSTRAINTS);
 CREATE UNIQUE INDEX job_events_kept_job ON jobqueue.job_events_kept (job, seq);
+-- It has no primary key, and rows are deleted: a publication of all tables would have that refused.
+ALTER TABLE jobqueue.job_events_kept REPLICA IDENTITY USING INDEX job_events_kept_job;
 
 CREATE FUNCTION jobqueue.refuse_event_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
