@@ -74,6 +74,17 @@ async def test_down_and_up_again_gives_the_same_schema(database: str, bare: Conn
     assert await bare.fetch(_SCHEMA) == before
 
 
+async def test_a_partition_that_was_left_detached_goes_with_the_rest(
+    database: str, bare: Connection
+) -> None:
+    await bare.execute("SELECT jobqueue.create_event_partition('2020-01-06')")
+    await bare.execute(
+        "ALTER TABLE jobqueue.job_events DETACH PARTITION jobqueue.job_events_2020w02"
+    )
+    await migrate(database, "base")
+    assert await bare.fetchval("SELECT to_regclass('jobqueue.job_events_2020w02')") is None
+
+
 async def test_servers_that_migrate_at_once_do_it_once(empty: str) -> None:
     program = "import asyncio, sys; from jobqueue.store.migrate import migrate"
     command = f"{program}; asyncio.run(migrate(sys.argv[1]))"
