@@ -86,10 +86,13 @@ class DeletedQueues(Duty):
 
 
 class StatsRoller(Duty):
-    """Counts new events into the figures of the queues; one server at a time does."""
+    """Counts new events into the figures of the queues; one server at a time does.
+
+    A turn may take minutes: the first one in another cluster reads all jobs, from a cold disk.
+    """
 
     def __init__(self, pool: Pool, *, interval_s: float = 1.0) -> None:
-        super().__init__("upkeep-stats", pool, interval_s=interval_s)
+        super().__init__("upkeep-stats", pool, interval_s=interval_s, timeout_s=SWEEP_TIMEOUT_S)
 
     async def act(self) -> float | None:
         """Roll forward; after a long pause of all servers, in steps."""

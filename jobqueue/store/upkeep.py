@@ -156,13 +156,14 @@ async def roll_stats(connection: Connection, most_events: int = ROLL_EVENTS) -> 
     """Count new events into the figures of the queues; None when another server does it now.
 
     Returns how many; when there are more than ``most_events`` or so, as many are left for later.
+    In another cluster than before it counts all jobs instead, which may take minutes.
     """
     async with transaction(connection):
         cursor = await connection.fetchrow(_LOCK_STATS)
         if cursor is None:
             return None
         if not cursor["valid"]:
-            await connection.execute(_RECOUNT_STATS)
+            await connection.execute(_RECOUNT_STATS, timeout=SWEEP_TIMEOUT_S)
             return 0
         events: int = await connection.fetchval(_ROLL_STATS, most_events)
         return events

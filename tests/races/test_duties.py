@@ -27,7 +27,7 @@ from jobqueue.reaper.upkeep import (
     upkeep,
 )
 from jobqueue.runtime.service import TURN_ENDED, Group, Service, TurnEnded, Unfinished
-from jobqueue.store.pool import Connection, Pool, create_pool, has_free
+from jobqueue.store.pool import SWEEP_TIMEOUT_S, Connection, Pool, create_pool, has_free
 from jobqueue.store.upkeep import roll_stats
 from jobqueue.store.wakeups import Listener
 from jobqueue.store.workers import register_worker
@@ -267,6 +267,36 @@ async def test_figures_are_rolled_forward(db: Connection, pool: Pool) -> None:
                 "FROM jobqueue.event_cursors WHERE name = 'stats'"
             )
         )
+
+
+@pytest.mark.direct
+async def test_figures_are_counted_anew_however_long_that_takes(
+    database: str, db: Connection, another: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobqueue.store.pool.STATEMENT_TIMEOUT_S", 3.0)
+    pool = await create_pool(database, size=1, connect_timeout_s=HANG_S)
+    await db.execute("UPDATE jobqueue.event_cursors SET system_identifier = 0")
+    holder = await another()
+
+    async def takes_long() -> bool:
+        return rolling.done() or bool(
+            await db.fetchval(
+                "SELECT bool_or(waitstart < clock_timestamp() - interval '4 s') FROM pg_locks "
+                "WHERE NOT granted AND relation = 'jobqueue.finished'::regclass"
+            )
+        )
+
+    async with holder.transaction():
+        await holder.execute("LOCK TABLE jobqueue.finished")
+        rolling = asyncio.create_task(StatsRoller(pool).act())
+        await eventually(takes_long, what="a count that takes longer than other statements may")
+    await rolling
+    await pool.close()
+    assert await db.fetchval("SELECT bool_and(system_identifier <> 0) FROM jobqueue.event_cursors")
+
+
+async def test_the_health_of_the_figures_waits_for_a_count_of_all_rows(pool: Pool) -> None:
+    assert StatsRoller(pool).bound_s > SWEEP_TIMEOUT_S
 
 
 async def test_partitions_are_there_after_the_first_turn(db: Connection, pool: Pool) -> None:
