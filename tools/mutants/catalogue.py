@@ -1,7 +1,8 @@
 """All ways to break the product that a test must notice."""
 
 from tools.mutants.programs import PROGRAMS
+from tools.mutants.retention import RETENTION
 from tools.mutants.upkeep import UPKEEP
 from tools.mutants.work import WORK
 
-MUTANTS = (*WORK, *UPKEEP, *PROGRAMS)
+MUTANTS = (*WORK, *UPKEEP, *RETENTION, *PROGRAMS)

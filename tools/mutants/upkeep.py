@@ -286,34 +286,6 @@ UPKEEP = (
         "tests/store/test_partitions.py",
     ),
     Mutant(
-        "a step of the hourly upkeep that fails keeps the others",
-        "jobqueue/reaper/upkeep.py",
-        "self.tell(error, step=step.name)\n            return False",
-        "self.tell(error, step=step.name)\n            raise",
-        "tests/races/test_duties.py",
-    ),
-    Mutant(
-        "upkeep that left something undone is at it again at once",
-        "jobqueue/runtime/service.py",
-        "self._rest(None) if told else self._backoff()",
-        "self._backoff()",
-        "tests/unit/runtime/test_service.py",
-    ),
-    Mutant(
-        "upkeep gives up before an autovacuum gives way",
-        "alembic/sql/0001/07_partitions.sql",
-        "RETURNS bool\nLANGUAGE plpgsql SET lock_timeout = '30s'",
-        "RETURNS bool\nLANGUAGE plpgsql SET lock_timeout = '200ms'",
-        "tests/store/test_partitions.py",
-    ),
-    Mutant(
-        "kept events stay for ever once all tables are published",
-        _EVENTS,
-        "REPLICA IDENTITY USING INDEX job_events_kept_job",
-        "REPLICA IDENTITY DEFAULT",
-        "tests/store/test_partitions.py",
-    ),
-    Mutant(
         "the guard of the record stays off",
         "alembic/sql/0001/07_partitions.sql",
         "ENABLE ALWAYS TRIGGER job_events_kept_immutable;\n    END IF",
@@ -332,13 +304,6 @@ UPKEEP = (
         f"{_SQL}/forget_removed_jobs.sql",
         "WHERE NOT pg_visible_in_snapshot(r.xid, c.snapshot))",
         "WHERE false)",
-        "tests/store/test_partitions.py",
-    ),
-    Mutant(
-        "however many removed jobs there are, they are forgotten at once or not at all",
-        f"{_SQL}/forget_removed_jobs.sql",
-        "WHERE r.id > $1::bigint ORDER BY r.id LIMIT $2::int",
-        "WHERE r.id > $1::bigint ORDER BY r.id",
         "tests/store/test_partitions.py",
     ),
     Mutant(

@@ -1,0 +1,62 @@
+"""Ways to break what removes old rows and counts the rest, and the tests that must notice."""
+
+from tools.mutants.mutant import Mutant
+
+_EVENTS = "alembic/sql/0001/03_events.sql"
+_PARTITIONS = "alembic/sql/0001/07_partitions.sql"
+_SQL = "jobqueue/store/sql"
+
+_DUTIES = "tests/races/test_duties.py"
+_PARTITION_TESTS = "tests/store/test_partitions.py"
+
+RETENTION = (
+    Mutant(
+        "however many removed jobs there are, they are forgotten at once or not at all",
+        f"{_SQL}/forget_removed_jobs.sql",
+        "WHERE r.id > $1::bigint ORDER BY r.id LIMIT $2::int",
+        "WHERE r.id > $1::bigint ORDER BY r.id",
+        _PARTITION_TESTS,
+    ),
+    Mutant(
+        "a step of the hourly upkeep that fails keeps the others",
+        "jobqueue/reaper/upkeep.py",
+        "self.tell(error, step=step.name)\n            return False",
+        "self.tell(error, step=step.name)\n            raise",
+        _DUTIES,
+    ),
+    Mutant(
+        "upkeep that left something undone is at it again at once",
+        "jobqueue/runtime/service.py",
+        "self._rest(None) if told else self._backoff()",
+        "self._backoff()",
+        "tests/unit/runtime/test_service.py",
+    ),
+    Mutant(
+        "upkeep gives up before an autovacuum gives way",
+        _PARTITIONS,
+        "RETURNS bool\nLANGUAGE plpgsql SET lock_timeout = '30s'",
+        "RETURNS bool\nLANGUAGE plpgsql SET lock_timeout = '200ms'",
+        _PARTITION_TESTS,
+    ),
+    Mutant(
+        "kept events stay for ever once all tables are published",
+        _EVENTS,
+        "REPLICA IDENTITY USING INDEX job_events_kept_job",
+        "REPLICA IDENTITY DEFAULT",
+        _PARTITION_TESTS,
+    ),
+    Mutant(
+        "a partition that was left detached keeps the schema",
+        "alembic/sql/0001/down/drop.sql",
+        "EXECUTE format('DROP TABLE %s', part)",
+        "NULL",
+        "tests/store/test_migrate.py",
+    ),
+    Mutant(
+        "a count of all jobs may take no longer than other statements",
+        "jobqueue/store/upkeep.py",
+        "connection.execute(_RECOUNT_STATS, timeout=SWEEP_TIMEOUT_S)",
+        "connection.execute(_RECOUNT_STATS)",
+        _DUTIES,
+    ),
+)
