@@ -1,7 +1,7 @@
 -- Every partition of events, detached ones too, and the tables that are no partition but are
 -- guarded alike (starts_at NULL). guards is how many there are of the triggers that refuse UPDATE,
 -- DELETE and TRUNCATE, always on, and the CHECK that refuses illegal moves: 3. sealed: it has its index
--- by job, or nothing to look for. passed: no consumer is still to read it.
+-- by job, or too little for autovacuum to have counted it. passed: no consumer is still to read it.
 SELECT c.relname AS name, b.starts_at, b.starts_at + interval '7 days' AS ends_at, now() AS now,
        c.relname IN ('job_events', 'job_events_kept')
            OR (i.inhrelid IS NOT NULL AND NOT i.inhdetachpending) AS attached,
@@ -10,7 +10,7 @@ SELECT c.relname AS name, b.starts_at, b.starts_at + interval '7 days' AS ends_a
           AND t.tgfoid = 'jobqueue.refuse_event_change'::regproc)
        + (SELECT count(*) FROM pg_constraint k
           WHERE k.conrelid = c.oid AND k.conname = 'job_events_legal_move') AS guards,
-       coalesce(pg_relation_size(c.oid), 0) = 0
+       c.relpages <= 0
            OR to_regclass(format('jobqueue.%I', c.relname || '_log')) IS NOT NULL AS sealed,
        coalesce(b.starts_at + interval '7 days' < (SELECT min(since) FROM jobqueue.event_cursors),
                 false) AS passed
