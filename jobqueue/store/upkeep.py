@@ -20,6 +20,7 @@ _KEEP_EVENTS = statement("keep_events")
 _FORGET_KEPT = statement("forget_kept_events")
 _LOCK_STATS = statement("lock_stats_cursor")
 _ROLL_STATS = statement("roll_stats")
+_LOCK_DEPTHS = statement("lock_depths")
 _RECOUNT_STATS = statement("recount_stats")
 _PRUNE_MINUTES = statement("prune_minutes")
 _FORGET_REMOVED = statement("forget_removed_jobs")
@@ -163,6 +164,7 @@ async def roll_stats(connection: Connection, most_events: int = ROLL_EVENTS) -> 
         if cursor is None:
             return None
         if not cursor["valid"]:
+            await connection.execute(_LOCK_DEPTHS)
             await connection.execute(_RECOUNT_STATS, timeout=SWEEP_TIMEOUT_S)
             return 0
         events: int = await connection.fetchval(_ROLL_STATS, most_events)

@@ -1,5 +1,6 @@
 -- Counts all jobs anew and sets the cursor to this statement's snapshot. For a cursor that is
--- void; totals that events would tell start from what exists. Holds the cursor's lock already.
+-- void; totals that events would tell start from what exists. In a transaction that holds the locks
+-- of the cursor and of the depths already: this statement's snapshot must be younger than both.
 WITH counts AS (
     SELECT queue_id, 'PENDING'::jobqueue.job_state AS status, count(*) AS n
     FROM jobqueue.ready GROUP BY 1

@@ -1,0 +1,15 @@
+"""Ways to break what is told of jobs and queues, and the tests that must notice."""
+
+from tools.mutants.mutant import Mutant
+
+_SQL = "jobqueue/store/sql"
+
+TOLD = (
+    Mutant(
+        "jobs that are removed while figures are counted anew stay in them",
+        f"{_SQL}/lock_depths.sql",
+        "SHARE ROW EXCLUSIVE",
+        "ACCESS SHARE",
+        "tests/races/test_recount.py",
+    ),
+)
