@@ -114,7 +114,8 @@ async def _claimable(db: Connection, stats: Sequence[QueueStats]) -> Mapping[str
     pending = {each.queue: each.depth[JobStatus.PENDING] for each in stats}
     delayed = await count_delayed(db, DELAYED_COUNTED)
     if delayed is not None:
-        return {queue: count - delayed.get(queue, 0) for queue, count in pending.items()}
+        # Restored depths may be too low until they are counted anew.
+        return {queue: max(0, n - delayed.get(queue, 0)) for queue, n in pending.items()}
     ready = await count_ready(db, READY_COUNTED)
     return {
         queue: ready[queue] if ready[queue] < READY_COUNTED else count

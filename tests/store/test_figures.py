@@ -8,6 +8,7 @@ from jobqueue.store.figures import count_active_workers, count_ready, read_oldes
 from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.queues import pause_queue
 from jobqueue.store.signals import QUERY_ENDED, QueryEnded
+from jobqueue.store.upkeep import roll_stats
 from jobqueue.store.workers import beat_worker, register_worker
 from jobqueue.submission import figures as room
 from jobqueue.submission.figures import FIGURES, FigureReader, Figures, read_figures
@@ -60,6 +61,32 @@ async def test_claimable_jobs_are_known_without_counting_all(
     await submit(db, 1)
     (queue,) = (await read_figures(db)).queues
     assert queue.runnable == expected
+
+
+async def test_jobs_of_a_deleted_queue_are_not_those_of_the_one_that_has_its_name(
+    db: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await add_queue(db)
+    await submit(db, 7, delay_s=600.0)
+    await delete_queue(db, "q", force=True)
+    await add_queue(db)
+    await submit(db, 3)
+    await submit(db, 2, delay_s=600.0)
+    for counted in (20_000, 8):
+        monkeypatch.setattr(room, "DELAYED_COUNTED", counted)
+        (queue,) = (await read_figures(db)).queues
+        assert (queue.runnable, queue.depth[JobStatus.PENDING]) == (3, 5)
+
+
+async def test_no_queue_has_less_than_nothing_to_run_while_its_depth_is_wrong(
+    bare: Connection,
+) -> None:
+    await add_queue(bare)
+    await submit(bare, 4, delay_s=600.0)
+    await roll_stats(bare)
+    await bare.execute("UPDATE jobqueue.queue_depths SET depth = 0")
+    (queue,) = (await read_figures(bare)).queues
+    assert (queue.runnable, queue.depth[JobStatus.PENDING]) == (0, 0)
 
 
 async def test_workers_that_drain_are_not_active(db: Connection) -> None:

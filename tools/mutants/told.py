@@ -12,4 +12,11 @@ TOLD = (
         "ACCESS SHARE",
         "tests/races/test_recount.py",
     ),
+    Mutant(
+        "jobs of a deleted queue hide those of the one that has its name",
+        f"{_SQL}/count_delayed.sql",
+        " AND q.deleted_at IS NULL",
+        "",
+        "tests/store/test_figures.py",
+    ),
 )
