@@ -20,7 +20,7 @@ from jobqueue.store.upkeep import (
     seal_partitions,
 )
 from tests.store.conftest import Connect
-from tests.support.store import add_queue, claim_one, path, settle, submit
+from tests.support.store import FAILURE, add_queue, claim_one, path, settle, submit
 from tests.support.waiting import eventually
 
 YEAR_S = 365 * 86_400.0
@@ -171,6 +171,19 @@ async def test_dropping_a_partition_keeps_the_events_of_jobs_that_exist(db: Conn
     assert [event.sequence for event in await list_job_events(db, dead)] == [1, 2, 3, 4, 5]
     assert await db.fetchval("SELECT count(*) FROM jobqueue.job_event_log") == 5
     assert await drop_partitions(db, YEAR_S) == []
+
+
+async def test_a_job_that_waits_for_longer_than_its_events_are_kept_shows_why_it_failed(
+    db: Connection,
+) -> None:
+    await add_queue(db)
+    (failed,) = await submit(db)
+    await settle(db, await claim_one(db), FAILURE)
+    await age_everything(db)
+    assert await drop_partitions(db, YEAR_S) == [OLD]
+    job = await get_job(db, failed)
+    assert job is not None
+    assert (job.status, job.last_error) == ("FAILED", "boom")
 
 
 async def test_a_partition_that_a_consumer_has_not_passed_stays(db: Connection) -> None:

@@ -22,11 +22,12 @@ from jobqueue.store.events import (
     open_window,
     take_cursor,
 )
+from jobqueue.store.jobs import get_job
 from jobqueue.store.leases import Probe, claim_jobs, settle_leases, start_leases
 from jobqueue.store.pool import Connection
 from jobqueue.store.statements import statement
 from tests.store.conftest import Connect
-from tests.support.store import add_queue
+from tests.support.store import FAILURE, add_queue, claim_one, settle, submit
 
 Plan: TypeAlias = dict[str, Any]
 
@@ -187,6 +188,7 @@ _EVENTS = """
     SELECT n, queue_id, 1, 'PENDING', 'SUBMITTED', 0
     FROM generate_series(1, $1::int) n, jobqueue.queues
 """
+_KEEP = "INSERT INTO jobqueue.job_events_kept SELECT * FROM jobqueue.job_events"
 _LOOKED_AT = ("Actual Rows", "Rows Removed by Filter", "Rows Removed by Index Recheck")
 
 
@@ -204,6 +206,25 @@ async def test_what_a_consumer_has_passed_of_its_window_costs_a_look_at_its_back
     assert await move_cursor(bare, lease, window.last - 100)
     async with told_plans(bare) as plans:
         assert (await count_backlog(bare, "kafka")).events == 100
+    assert 100 <= events_looked_at(plans) < MANY / 10
+
+
+def events_looked_at(plans: Sequence[Plan]) -> float:
+    """Return how many rows of events these nodes looked at, wanted or not."""
     scans = [n for n in plans if n.get("Relation Name", "").startswith("job_events")]
     looked_at = [n[kind] * n["Actual Loops"] for n in scans for kind in n if kind in _LOOKED_AT]
-    assert 100 <= sum(looked_at) < MANY / 10
+    return float(sum(looked_at))
+
+
+async def test_why_a_job_failed_is_found_among_many_events_of_others(bare: Connection) -> None:
+    await add_queue(bare)
+    (failed,) = await submit(bare)
+    await settle(bare, await claim_one(bare), FAILURE)
+    await bare.execute(_EVENTS.replace("SELECT n,", "SELECT n + 1,"), MANY)
+    await bare.execute(_KEEP)
+    await bare.execute("VACUUM ANALYZE jobqueue.job_events, jobqueue.job_events_kept")
+    async with told_plans(bare) as plans:
+        job = await get_job(bare, failed)
+    assert job is not None
+    assert job.last_error == "boom"
+    assert 1 <= events_looked_at(plans) < MANY / 10

@@ -19,4 +19,13 @@ TOLD = (
         "",
         "tests/store/test_figures.py",
     ),
+    Mutant(
+        "a job that waits for longer than its events are kept forgets why it failed",
+        f"{_SQL}/get_job.sql",
+        "\n          UNION ALL\n"
+        "          SELECT job, seq, at, from_status, to_status, reason, detail"
+        " FROM jobqueue.job_events_kept",
+        "",
+        "tests/store/test_partitions.py",
+    ),
 )

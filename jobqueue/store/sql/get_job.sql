@@ -1,6 +1,6 @@
 -- One job with everything that is shown of it. Its last error is that of the outcome, or of the
--- latest failed attempt of this life, which only its events know. An attempt that was handed back
--- did not fail.
+-- latest failed attempt of this life, which only its events know, kept ones included. An attempt
+-- that was handed back did not fail.
 -- $1 job id uuid
 SELECT v.job_id, v.queue, v.type, v.status, v.reason, v.priority, v.attempt, v.retry_count,
        v.max_retries, v.worker_id, jobqueue.in_calendar(v.created_at) AS created_at,
@@ -17,7 +17,10 @@ LEFT JOIN jobqueue.finished f ON f.id = v.job
 LEFT JOIN jobqueue.leases l ON l.id = v.job
 LEFT JOIN LATERAL (
     SELECT x.detail
-    FROM jobqueue.job_events x
+    FROM (SELECT job, seq, at, from_status, to_status, reason, detail FROM jobqueue.job_events
+          UNION ALL
+          SELECT job, seq, at, from_status, to_status, reason, detail FROM jobqueue.job_events_kept
+         ) x
     WHERE v.status <> 'DONE' AND f.error IS NULL AND (v.seq > 3 OR v.status = 'FAILED')
       AND x.job = v.job AND x.at >= v.created_at - interval '1 hour'
       AND (x.from_status = 'DEAD_LETTERED'
