@@ -106,7 +106,7 @@ def test_a_program_is_given_the_time_that_its_orderly_end_may_take() -> None:
     assert seconds(services()["server"]["stop_grace_period"]) >= grace_s + 5
     own = load_settings(flags={}, env=environment_of("worker"), path=None).settings.worker
     ends_s = own.shutdown_grace_period_s + own.kill_grace_s
-    assert seconds(services()["worker"]["stop_grace_period"]) >= ends_s + 5
+    assert seconds(services()["worker"]["stop_grace_period"]) >= ends_s + 30
 
 
 def test_addresses_are_those_of_services_and_the_password_is_the_same() -> None:

@@ -298,6 +298,13 @@ PROGRAMS = (
         "_SLICES = 1",
         "tests/unit/worker/test_waiting.py",
     ),
+    Mutant(
+        "docker compose kills a worker that ends as it should",
+        "docker-compose.yml",
+        "stop_grace_period: 100s",
+        "stop_grace_period: 75s",
+        "tests/deploy/test_compose.py",
+    ),
     # At the door, and before it.
     Mutant(
         "a connection to Redis that was reset while idle costs a turn",
