@@ -179,10 +179,10 @@ class Executor:
                 outcome = _stopped_outcome(attempt)
         finally:
             self._over(attempt, outcome)
+        self._tell_ended(attempt, outcome, time.monotonic() - begun)
         if outcome is None:
             self._freed([job])
             return
-        self._tell_ended(job, outcome, time.monotonic() - begun)
         self.settle(job, outcome)
 
     def _over(self, attempt: Attempt, outcome: Outcome | None) -> None:
@@ -193,13 +193,15 @@ class Executor:
         if attempt.trail is not None:
             attempt.trail.ended(outcome)
 
-    def _tell_ended(self, job: LeasedJob, outcome: Outcome, seconds: float) -> None:
+    def _tell_ended(self, attempt: Attempt, outcome: Outcome | None, seconds: float) -> None:
+        if attempt.given_up:
+            return
         if not self._seconds:
             asyncio.get_running_loop().call_soon(self._tell_seconds, context=Context())
-        self._seconds[job.queue].append(seconds)
+        self._seconds[attempt.job.queue].append(seconds)
         signal = ATTEMPT_COMPLETED if isinstance(outcome, Completed) else ATTEMPT_FAILED
-        if signal.heard:
-            signal.emit(AttemptEnded(job, outcome, seconds))
+        if outcome is not None and signal.heard:
+            signal.emit(AttemptEnded(attempt.job, outcome, seconds))
 
     def _tell_seconds(self) -> None:
         ended, self._seconds = self._seconds, defaultdict(list)

@@ -87,7 +87,7 @@ ATTEMPT_FAILED: Signal[AttemptEnded] = Signal("attempt_failed")
 
 ATTEMPTS_TIMED: Signal[Mapping[str, Sequence[float]]] = Signal("attempts_timed")
 """How many seconds handlers took, by queue: all that ended in one turn of the loop at once, however
-they ended."""
+they ended, also when their lease was lost."""
 
 OUTCOME_DROPPED: Signal[OutcomeDropped] = Signal("outcome_dropped")
 ATTEMPT_BROKE: Signal[AttemptBroke] = Signal("attempt_broke")

@@ -28,4 +28,11 @@ TOLD = (
         "",
         "tests/store/test_partitions.py",
     ),
+    Mutant(
+        "a handler whose lease was lost took no time",
+        "jobqueue/worker/executor.py",
+        "if attempt.given_up:\n            return\n        if not self._seconds",
+        "if outcome is None:\n            return\n        if not self._seconds",
+        "tests/unit/worker/test_handlers.py",
+    ),
 )

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -14,6 +15,7 @@ from jobqueue.domain.outcome import Fate
 from jobqueue.domain.state import Reason
 from jobqueue.worker.attempt import Stop
 from jobqueue.worker.executor import Executor
+from jobqueue.worker.signals import ATTEMPTS_TIMED
 from tests.support import handlers
 from tests.support.recording_leases import RecordingLeases, leased
 from tests.support.waiting import eventually
@@ -39,6 +41,23 @@ def dead(pid: int) -> bool:
         return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return True
+
+
+@pytest.fixture
+def timed() -> Iterator[list[str]]:
+    """The queues of attempts whose time was told, in their order."""
+    told: list[str] = []
+
+    def hear(by_queue: Mapping[str, Sequence[float]]) -> None:
+        told.extend(queue for queue, seconds in by_queue.items() for _ in seconds)
+
+    stop = ATTEMPTS_TIMED.subscribe(hear)
+    yield told
+    stop()
+
+
+async def is_in(queue: str, told: list[str]) -> bool:
+    return queue in told
 
 
 async def test_a_sync_handler_runs_in_another_process(run: Run) -> None:
@@ -211,6 +230,21 @@ async def test_a_lost_lease_ends_the_handler_and_drops_the_outcome(
     assert dead(pid)
 
 
+async def test_how_long_a_handler_ran_is_told_though_its_lease_was_lost(
+    executor: Executor, leases: RecordingLeases, timed: list[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "pid"
+    job = leased("sleeps", str(path).encode(), queue="lost")
+    running = asyncio.create_task(executor.execute(job))
+    await appears(path)
+    executor.stop(job.lease, Stop.LOST)
+    await running
+    await executor.execute(leased("echo", queue="last"))
+    await eventually(lambda: is_in("last", timed), what="the last one is told")
+    assert timed == ["lost", "last"]
+    assert job.lease not in leases.settled
+
+
 async def test_a_release_hands_the_job_back_uncharged_once_it_is_dead(
     executor: Executor, leases: RecordingLeases, tmp_path: Path
 ) -> None:
@@ -239,7 +273,7 @@ async def test_a_thread_that_listens_can_be_timed_out(run: Run, unfit: list[str]
 @pytest.mark.usefixtures("_release")
 @pytest.mark.parametrize("kind", ["async-deaf", "thread-deaf"])
 async def test_a_handler_that_cannot_be_ended_makes_the_worker_unfit_and_reports_nothing(
-    executor: Executor, leases: RecordingLeases, unfit: list[str], kind: str
+    executor: Executor, leases: RecordingLeases, unfit: list[str], timed: list[str], kind: str
 ) -> None:
     job = leased(kind, timeout_s=0.1)
     running = asyncio.create_task(executor.execute(job))
@@ -250,6 +284,9 @@ async def test_a_handler_that_cannot_be_ended_makes_the_worker_unfit_and_reports
     await eventually(given_up, what="the worker is unfit")
     handlers.RELEASE.set()  # however late it ends after all, nothing is reported
     await running
+    await executor.execute(leased("echo", queue="last"))
+    await eventually(lambda: is_in("last", timed), what="the last one is told")
+    assert timed == ["last"]
     assert job.lease not in leases.settled
 
 
