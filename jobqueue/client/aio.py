@@ -144,7 +144,10 @@ class AsyncClient:
         page_token: str = "",
         timeout_s: float | None = None,
     ) -> JobPage:
-        """Return one page (1 to 1000 jobs); the token comes from the page before."""
+        """Return one page of at most ``page_size`` jobs (1 to 1000), after that of the token.
+
+        Only an empty token says that there are no more: a page may have few jobs, or none.
+        """
         call = calls.list_page(job_filter or JobFilter(), page_size, page_token)
         return await self._run(call, timeout_s)
 

@@ -112,7 +112,10 @@ class JobFilter:
 
 @dataclass(frozen=True, slots=True)
 class JobPage:
-    """One page of jobs, without payloads and results. An empty token: this is the last page."""
+    """One page of jobs, without payloads and results. An empty token: this is the last page.
+
+    Others may have fewer jobs than were asked for, or none.
+    """
 
     jobs: tuple[Job, ...]
     next_page_token: str = ""

@@ -21,12 +21,16 @@ _SUBMIT = statement("submit_jobs")
 _GET = statement("get_job")
 _GET_SEQUENCE = statement("get_job_sequence")
 _LIST = statement("list_jobs")
+_LIST_END = statement("find_list_end")
 _EVENTS = statement("list_job_events")
 _CANCEL = statement("cancel_job")
 _RETRY = statement("retry_job")
 _DELETE = statement("delete_job")
 
 NEWEST = 2**63 - 1
+LOOKED_THROUGH = 50_000
+"""Of finished jobs, for one page: ten million hold a call up for longer than it may take."""
+
 """Page position before the newest job."""
 
 
@@ -129,10 +133,26 @@ class Listed:
     job: Job
 
 
-async def list_jobs(db: Db, which: JobFilter, *, before: int, limit: int) -> list[Listed]:
-    """Return at most ``limit`` jobs older than place ``before``, newest first."""
+async def find_list_end(db: Db, which: JobFilter, before: int) -> int:
+    """Return the place down to which one page should look from ``before``; 0: to the end.
+
+    Finished jobs have no index by type, nor DONE ones by queue: they are looked through.
+    """
+    finished = not which.statuses or JobStatus.DONE in which.statuses
+    if not finished or (which.queue is None and which.type is None):
+        return 0
+    return await db.fetchval(_LIST_END, before, LOOKED_THROUGH) or 0
+
+
+async def list_jobs(
+    db: Db, which: JobFilter, *, before: int, limit: int, down_to: int = 0
+) -> list[Listed]:
+    """Return at most ``limit`` jobs older than place ``before``, newest first.
+
+    None of them is older than place ``down_to``.
+    """
     statuses = list(which.statuses or JobStatus)
-    found = await db.fetch(_LIST, before, limit, which.queue, which.type, statuses)
+    found = await db.fetch(_LIST, before, limit, which.queue, which.type, statuses, down_to)
     return [Listed(r["job"], rows.listed_job(r)) for r in found]
 
 

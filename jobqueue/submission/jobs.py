@@ -42,15 +42,21 @@ class Jobs:
     async def list(self, which: JobFilter, page_size: int, page_token: str = "") -> JobPage:
         """Return a page of jobs, newest first, without payloads.
 
-        Pages never skip or repeat a job that exists throughout. Raises InvalidArgument when the
+        Pages never skip or repeat a job that exists throughout. One that is not the last may have
+        fewer jobs, or none, where those that are wanted are rare. Raises InvalidArgument when the
         token was not made for this filter.
         """
         before = _position(page_token, which) if page_token else store.NEWEST
+        end = await retrying(lambda: store.find_list_end(self._pool, which, before))
         found = await retrying(
-            lambda: store.list_jobs(self._pool, which, before=before, limit=page_size + 1)
+            lambda: store.list_jobs(
+                self._pool, which, before=before, limit=page_size + 1, down_to=end
+            )
         )
         page = found[:page_size]
-        token = _token(page[-1].place, which) if len(found) > page_size else ""
+        if len(found) > page_size:
+            end = page[-1].place
+        token = _token(end, which) if end else ""
         return JobPage(tuple(listed.job for listed in page), token)
 
     async def events(self, job_id: UUID) -> Sequence[JobEvent]:

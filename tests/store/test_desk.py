@@ -21,6 +21,7 @@ from jobqueue.errors import (
     InvalidArgument,
     NotFound,
 )
+from jobqueue.store import jobs as job_statements
 from jobqueue.store import queues as queue_statements
 from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.workers import register_worker
@@ -28,7 +29,16 @@ from jobqueue.submission.jobs import Jobs
 from jobqueue.submission.queues import Queues
 from jobqueue.submission.system import System
 from jobqueue.submission.workers import Workers
-from tests.support.store import FAILURE, add_queue, claim_one, settle, status, submit
+from tests.support.store import (
+    FAILURE,
+    add_queue,
+    claim,
+    claim_one,
+    probes,
+    settle,
+    status,
+    submit,
+)
 from tests.support.waiting import eventually
 from tests.support.workers import facts
 
@@ -110,6 +120,41 @@ async def test_pages_follow_their_tokens_to_the_end(desk: Desk, db: Connection) 
             break
         token = page.next_page_token
     assert seen == list(reversed(ids))
+
+
+@pytest.mark.parametrize("which", [JobFilter(type="rare"), JobFilter(queue="small")])
+async def test_rare_jobs_are_found_behind_any_number_of_others(
+    desk: Desk, db: Connection, monkeypatch: pytest.MonkeyPatch, which: JobFilter
+) -> None:
+    monkeypatch.setattr(job_statements, "LOOKED_THROUGH", 5)
+    for name in ("q", "small"):
+        await add_queue(db, name)
+    wanted = await submit(db, queue="small", type="rare")
+    await submit(db, 12)
+    wanted += await submit(db, queue="small", type="rare")
+    await submit(db, 14)
+    for job in await claim(db, 28, where=probes(("q", "small")), types=("t", "rare")):
+        await settle(db, job)
+    wanted += await submit(db, queue="small", type="rare")
+    pages = [await desk.jobs.list(which, 2)]
+    while token := pages[-1].next_page_token:
+        pages.append(await desk.jobs.list(which, 2, token))
+    assert [job.job_id for page in pages for job in page.jobs] == list(reversed(wanted))
+    assert [page for page in pages[:-1] if not page.jobs], "some page had none"
+
+
+async def test_a_list_that_an_index_leads_through_has_full_pages(
+    desk: Desk, db: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_statements, "LOOKED_THROUGH", 1)
+    await add_queue(db)
+    ids = await submit(db, 6)
+    for job in await claim(db, 6):
+        await settle(db, job, Refused("no") if job.lease.job % 2 else None)
+    dead = JobFilter(queue="q", statuses=frozenset({JobStatus.DEAD_LETTERED}))
+    for which, count in ((JobFilter(), len(ids)), (dead, 3)):
+        page = await desk.jobs.list(which, 10)
+        assert (len(page.jobs), page.next_page_token) == (count, "")
 
 
 @pytest.mark.parametrize("token", ["?", "AAAA", "MTox", "ZZ==" * 9, "LTE6YQ"])

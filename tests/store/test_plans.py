@@ -12,9 +12,11 @@ from typing import Any, TypeAlias
 import asyncpg
 import pytest
 
+from jobqueue.domain.job import JobFilter
 from jobqueue.domain.lease import Counters, Lease
 from jobqueue.domain.outcome import Fate, Settlement
-from jobqueue.domain.state import Reason
+from jobqueue.domain.state import JobStatus, Reason
+from jobqueue.store import jobs
 from jobqueue.store.events import (
     add_cursor,
     count_backlog,
@@ -22,7 +24,6 @@ from jobqueue.store.events import (
     open_window,
     take_cursor,
 )
-from jobqueue.store.jobs import get_job
 from jobqueue.store.leases import Probe, claim_jobs, settle_leases, start_leases
 from jobqueue.store.pool import Connection
 from jobqueue.store.statements import statement
@@ -224,7 +225,39 @@ async def test_why_a_job_failed_is_found_among_many_events_of_others(bare: Conne
     await bare.execute(_KEEP)
     await bare.execute("VACUUM ANALYZE jobqueue.job_events, jobqueue.job_events_kept")
     async with told_plans(bare) as plans:
-        job = await get_job(bare, failed)
+        job = await jobs.get_job(bare, failed)
     assert job is not None
     assert job.last_error == "boom"
     assert 1 <= events_looked_at(plans) < MANY / 10
+
+
+_FINISHED = """
+    INSERT INTO jobqueue.finished (id, finished_at, queue_id, seq, attempt, reason, retries, dead)
+    SELECT id, now(), queue_id, 4, 1, 'COMPLETED', 0, false FROM jobqueue.jobs
+"""
+
+
+@pytest.mark.parametrize(
+    "which",
+    [JobFilter(type="rare"), JobFilter(queue="small", statuses=frozenset({JobStatus.DONE}))],
+    ids=["type", "queue"],
+)
+async def test_a_page_of_rare_jobs_looks_through_a_bounded_number_of_others(
+    bare: Connection, monkeypatch: pytest.MonkeyPatch, which: JobFilter
+) -> None:
+    monkeypatch.setattr(jobs, "LOOKED_THROUGH", 1_000)
+    await add_queue(bare)
+    await bare.execute(_JOBS, MANY)
+    await bare.execute(_FINISHED)
+    await bare.execute("VACUUM ANALYZE jobqueue.jobs, jobqueue.finished")
+    async with told_plans(bare) as plans:
+        end = await jobs.find_list_end(bare, which, jobs.NEWEST)
+        assert await jobs.list_jobs(bare, which, before=jobs.NEWEST, limit=20, down_to=end) == []
+    looked_at = [
+        n[kind] * n["Actual Loops"]
+        for n in plans
+        if n.get("Relation Name") in {"finished", "jobs"}
+        for kind in n
+        if kind in _LOOKED_AT
+    ]
+    assert 2_000 <= sum(looked_at) < MANY / 10

@@ -35,4 +35,25 @@ TOLD = (
         "if outcome is None:\n            return\n        if not self._seconds",
         "tests/unit/worker/test_handlers.py",
     ),
+    Mutant(
+        "a page of rare jobs looks through all that ever ended",
+        "jobqueue/store/jobs.py",
+        "return await db.fetchval(_LIST_END, before, LOOKED_THROUGH) or 0",
+        "return 0",
+        "tests/store/test_desk.py",
+    ),
+    Mutant(
+        "a page without jobs is the last one",
+        "jobqueue/submission/jobs.py",
+        'if end else ""',
+        'if end and page else ""',
+        "tests/store/test_desk.py",
+    ),
+    Mutant(
+        "jq-ctl job list looks for rare jobs however long it takes",
+        "jobqueue/cli/ctl/job.py",
+        " or (left is not None and monotonic() > ends_at)",
+        "",
+        "tests/unit/cli/test_ctl_output.py",
+    ),
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
+from time import monotonic
 from typing import Any
 
 import click
@@ -19,6 +20,8 @@ from jobqueue.domain.state import JobStatus
 
 _ID = "8c5c62a1-70f4-4a5c-9a3f-5a0f2c6d1e77"
 _MAX_PAGE = 1_000
+_PATIENCE_S = 3.0
+"""A list of some jobs is what was found by then: the rest may be behind millions of others."""
 
 
 @click.group(
@@ -231,14 +234,14 @@ def _pages(
 ) -> Iterator[Job]:
     """Yield up to ``limit`` jobs (None: all); leave the token of the next page in ``after``."""
     client = open_client(ctx)
-    left = limit
+    left, ends_at = limit, monotonic() + _PATIENCE_S
     while left is None or left > 0:
         size = _MAX_PAGE if left is None else min(left, _MAX_PAGE)
         page = client.list_page(wanted, page_size=size, page_token=token)
         yield from page.jobs
         left = None if left is None else left - len(page.jobs)
         token = page.next_page_token
-        if not token:
+        if not token or (left is not None and monotonic() > ends_at):
             break
     after["next_page_token"] = token
 

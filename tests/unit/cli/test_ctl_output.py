@@ -5,6 +5,7 @@ import json
 import pytest
 import yaml
 
+from jobqueue.cli.ctl import job as job_commands
 from jobqueue.cli.ctl import views
 from jobqueue.cli.ctl.text import cell, rough, visible
 from jobqueue.client import admin_messages, messages
@@ -77,6 +78,27 @@ def test_a_list_shows_the_way_to_the_next_page_on_stderr(ctl: Ctl, service: Fake
     assert ended.err == "more: --page-token more\n"
     asked = service.asked["ListJobs"][0]
     assert (asked.page_size, asked.queue, len(asked.statuses)) == (2, "q", 2)
+
+
+def test_a_list_of_some_shows_what_was_found_in_time_and_one_of_all_goes_on(
+    ctl: Ctl, service: FakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_commands, "_PATIENCE_S", -1.0)
+    few = jobs.ListJobsResponse(jobs=[job()], next_page_token="more")
+    last = jobs.ListJobsResponse(jobs=[job()])
+    service.answer("ListJobs", few, last)
+    ended = ctl("job", "list", "--limit", "9")
+    assert (len(ended.out.splitlines()), ended.err) == (2, "more: --page-token more\n")
+    service.answer("ListJobs", few, last)
+    ended = ctl("job", "list", "--all")
+    assert (len(ended.out.splitlines()), ended.err) == (3, "")
+
+
+def test_a_list_of_some_goes_on_over_pages_without_any(ctl: Ctl, service: FakeService) -> None:
+    none = jobs.ListJobsResponse(next_page_token="more")
+    service.answer("ListJobs", none, none, jobs.ListJobsResponse(jobs=[job()]))
+    ended = ctl("job", "list", "--limit", "9")
+    assert (len(ended.out.splitlines()), ended.err) == (2, "")
 
 
 def test_columns_are_aligned_and_end_with_tabs(ctl: Ctl, service: FakeService) -> None:
