@@ -28,10 +28,10 @@ _RETRY = statement("retry_job")
 _DELETE = statement("delete_job")
 
 NEWEST = 2**63 - 1
+"""Page position before the newest job."""
+
 LOOKED_THROUGH = 50_000
 """Of finished jobs, for one page: ten million hold a call up for longer than it may take."""
-
-"""Page position before the newest job."""
 
 
 @dataclass(frozen=True, slots=True)
