@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.reaper.duty import Duty
 from jobqueue.runtime.service import Unfinished
+from jobqueue.store.faults import connection_lost
 from jobqueue.store.pool import SWEEP_TIMEOUT_S, WEEK_TIMEOUT_S, Connection, Pool, transaction
 from jobqueue.store.queues import cancel_queue_jobs
 from jobqueue.store.signals import tell_moved
@@ -126,7 +127,7 @@ class EventRetention(Duty):
 
     The first turn comes with the start: without this week's partition nothing can be written. A
     step of the tidying that fails is told and keeps none of the others; it is tried again with
-    the next usual turn, for it may have worked for hours.
+    the next usual turn, for it may have worked for hours. An outage ends the turn as any other.
     """
 
     def __init__(self, pool: Pool, *, retention_s: float, interval_s: float = _HOUR_S) -> None:
@@ -137,7 +138,7 @@ class EventRetention(Duty):
     async def act(self) -> None:
         """Make what is missing; tidy up unless another server does so now.
 
-        Raises Unfinished when a step of the tidying failed.
+        Raises Unfinished when a step of the tidying failed, Unavailable in an outage.
         """
         await self.work(ensure_partitions, within_s=SWEEP_TIMEOUT_S)
         await self.work(self._tidy_alone)
@@ -155,7 +156,9 @@ class EventRetention(Duty):
     async def _done(self, step: _Step) -> bool:
         try:
             await self.work(step.act, within_s=step.within_s)
-        except Exception as error:  # noqa: BLE001 - what one step meets must not keep the others
+        except Exception as error:
+            if connection_lost(error.__cause__ or error):
+                raise  # an outage: the others would meet it too, and it may be over in a moment
             self.tell(error, step=step.name)
             return False
         return True

@@ -49,6 +49,10 @@ from tests.support.waiting import HANG_S, eventually
 from tests.support.workers import facts
 
 HOUR_S = 3_600.0
+CUT_WHO_WAITS = """
+    SELECT count(*) FILTER (WHERE pg_terminate_backend(pid)) FROM pg_stat_activity
+    WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
 
 
 @asynccontextmanager
@@ -325,6 +329,18 @@ async def test_a_step_of_tidying_that_fails_is_told_and_keeps_none_of_the_others
     assert await bare.fetchval("SELECT to_regclass('jobqueue.job_events_2010w01')") is None
     assert await bare.fetchval("SELECT to_regclass('jobqueue.job_events_2020w02_log')")
     assert [r.getMessage() for r in caplog.records] == ["a turn failed, trying again"]
+
+
+async def test_an_outage_while_it_tidies_is_no_failed_step_and_is_tried_again_soon(
+    bare: Connection, another: Connect, pool: Pool
+) -> None:
+    holder = await another()
+    async with holder.transaction():
+        await holder.execute("LOCK TABLE jobqueue.removed_jobs")
+        tidying = asyncio.create_task(EventRetention(pool, retention_s=HOUR_S).act())
+        await eventually(lambda: bare.fetchval(CUT_WHO_WAITS), what="a step that waits")
+        with pytest.raises(Unavailable):
+            await tidying
 
 
 async def test_old_events_make_room_though_no_partition_can_be_sealed(
