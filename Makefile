@@ -17,6 +17,8 @@ JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 unexport PYTHONDONTWRITEBYTECODE
 # Of the images' tags.
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+# Empty it, and make constraints keeps all versions that fit.
+UPGRADE ?= --upgrade
 # How long PostgreSQL stays away in show-outage, and how long a soak takes.
 show-outage: MINUTES ?= 5
 soak: MINUTES ?= 10
@@ -31,7 +33,7 @@ COVERAGE_ROOMS := domain config store lease reaper coordination events
 PYTEST := $(BIN)/pytest -n $(JOBS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help setup proto proto-check lint format typecheck contracts check \
+.PHONY: help setup constraints proto proto-check lint format typecheck contracts check \
         test test-unit test-integration test-e2e model coverage chaos chaos-long mutants \
         demo trace-demo metrics-dump k8s-tools k8s-validate chart-values \
         monitoring promtool \
@@ -42,7 +44,7 @@ help: ## Show this list
 
 setup: $(READY) ## Create .venv and install everything into it
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml constraints.txt
 	@set -e; for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11 python; do \
 		if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
 			>/dev/null 2>&1; then found="$$candidate"; break; fi; \
@@ -56,8 +58,14 @@ $(READY): pyproject.toml
 		echo "Creating $(VENV) with $$("$$found" --version)"; "$$found" -m venv $(VENV); \
 	fi
 	@echo "Installing jobqueue and its tools into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev,embedded]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt \
+		-e '.[dev,embedded]'
 	@touch $@
+
+constraints: $(READY) ## Take up the newest versions of all that make setup installs
+	@$(BIN)/uv pip compile --quiet $(UPGRADE) --universal --python-version 3.11 --no-annotate \
+		--extra dev --extra embedded --custom-compile-command "make $@" \
+		-o constraints.txt pyproject.toml >/dev/null
 
 proto: $(READY) ## Generate jobqueue/v1 and jobqueue/externalscaler from proto/
 	$(BIN)/python -m tools.generate_protos
