@@ -62,7 +62,7 @@ class StatusCount(_message.Message):
     def __init__(self, status: _Optional[_Union[_job_pb2.JobStatus, str]] = ..., count: _Optional[int] = ...) -> None: ...
 
 class QueueStats(_message.Message):
-    __slots__ = ("queue", "as_of", "depth", "done_total", "dead_lettered_total", "window", "average_processing_time", "error_rate", "oldest_runnable_age", "unhandled", "paused")
+    __slots__ = ("queue", "as_of", "depth", "done_total", "dead_lettered_total", "window", "average_processing_time", "error_rate", "oldest_runnable_age", "unhandled", "paused", "max_running")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     AS_OF_FIELD_NUMBER: _ClassVar[int]
     DEPTH_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +74,7 @@ class QueueStats(_message.Message):
     OLDEST_RUNNABLE_AGE_FIELD_NUMBER: _ClassVar[int]
     UNHANDLED_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
+    MAX_RUNNING_FIELD_NUMBER: _ClassVar[int]
     queue: str
     as_of: _timestamp_pb2.Timestamp
     depth: _containers.RepeatedCompositeFieldContainer[StatusCount]
@@ -85,7 +86,8 @@ class QueueStats(_message.Message):
     oldest_runnable_age: _duration_pb2.Duration
     unhandled: int
     paused: bool
-    def __init__(self, queue: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., depth: _Optional[_Iterable[_Union[StatusCount, _Mapping]]] = ..., done_total: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., window: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., average_processing_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., error_rate: _Optional[float] = ..., oldest_runnable_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., unhandled: _Optional[int] = ..., paused: bool = ...) -> None: ...
+    max_running: int
+    def __init__(self, queue: _Optional[str] = ..., as_of: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., depth: _Optional[_Iterable[_Union[StatusCount, _Mapping]]] = ..., done_total: _Optional[int] = ..., dead_lettered_total: _Optional[int] = ..., window: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., average_processing_time: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., error_rate: _Optional[float] = ..., oldest_runnable_age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., unhandled: _Optional[int] = ..., paused: bool = ..., max_running: _Optional[int] = ...) -> None: ...
 
 class Worker(_message.Message):
     __slots__ = ("worker_id", "hostname", "pid", "queues", "types", "concurrency", "mode", "version", "status", "running", "started_at", "last_beat_at", "clock_skew")

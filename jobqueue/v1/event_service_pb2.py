@@ -26,31 +26,31 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from jobqueue.v1 import job_pb2 as jobqueue_dot_v1_dot_job__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fjobqueue/v1/event_service.proto\x12\x0bjobqueue.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15jobqueue/v1/job.proto\"q\n\x11TailEventsRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\r\n\x05types\x18\x02 \x03(\t\x12\x0e\n\x06\x66ollow\x18\x03 \x01(\x08\x12\x1b\n\x0e\x61\x66ter_event_id\x18\x04 \x01(\x03H\x00\x88\x01\x01\x42\x11\n\x0f_after_event_id\":\n\x12TailEventsResponse\x12$\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x15.jobqueue.v1.JobEvent\"D\n\x17ListParkedEventsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x16\n\x0e\x61\x66ter_event_id\x18\x02 \x01(\x03\"\x84\x01\n\x0bParkedEvent\x12$\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x15.jobqueue.v1.JobEvent\x12\r\n\x05\x63\x61use\x18\x02 \x01(\t\x12-\n\tparked_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tresending\x18\x04 \x01(\x08\"D\n\x18ListParkedEventsResponse\x12(\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x18.jobqueue.v1.ParkedEvent\";\n\x19ResendParkedEventsRequest\x12\x11\n\tevent_ids\x18\x01 \x03(\x03\x12\x0b\n\x03\x61ll\x18\x02 \x01(\x08\"+\n\x1aResendParkedEventsResponse\x12\r\n\x05\x63ount\x18\x01 \x01(\x03\"\'\n\x16\x44isconnectKafkaRequest\x12\r\n\x05\x66orce\x18\x01 \x01(\x08\"(\n\x17\x44isconnectKafkaResponse\x12\r\n\x05\x63ount\x18\x01 \x01(\x03\x32\x85\x03\n\x0c\x45ventService\x12O\n\nTailEvents\x12\x1e.jobqueue.v1.TailEventsRequest\x1a\x1f.jobqueue.v1.TailEventsResponse0\x01\x12_\n\x10ListParkedEvents\x12$.jobqueue.v1.ListParkedEventsRequest\x1a%.jobqueue.v1.ListParkedEventsResponse\x12\x65\n\x12ResendParkedEvents\x12&.jobqueue.v1.ResendParkedEventsRequest\x1a\'.jobqueue.v1.ResendParkedEventsResponse\x12\\\n\x0f\x44isconnectKafka\x12#.jobqueue.v1.DisconnectKafkaRequest\x1a$.jobqueue.v1.DisconnectKafkaResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1fjobqueue/v1/event_service.proto\x12\x0bjobqueue.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x15jobqueue/v1/job.proto\"\x90\x01\n\x11TailEventsRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12\r\n\x05types\x18\x02 \x03(\t\x12\x0e\n\x06\x66ollow\x18\x03 \x01(\x08\x12\x1b\n\x0e\x61\x66ter_event_id\x18\x04 \x01(\x03H\x00\x88\x01\x01\x12\x0e\n\x06places\x18\x05 \x01(\x08\x12\r\n\x05place\x18\x06 \x01(\tB\x11\n\x0f_after_event_id\"I\n\x12TailEventsResponse\x12$\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x15.jobqueue.v1.JobEvent\x12\r\n\x05place\x18\x02 \x01(\t\"D\n\x17ListParkedEventsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x16\n\x0e\x61\x66ter_event_id\x18\x02 \x01(\x03\"\x84\x01\n\x0bParkedEvent\x12$\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x15.jobqueue.v1.JobEvent\x12\r\n\x05\x63\x61use\x18\x02 \x01(\t\x12-\n\tparked_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tresending\x18\x04 \x01(\x08\"D\n\x18ListParkedEventsResponse\x12(\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x18.jobqueue.v1.ParkedEvent\";\n\x19ResendParkedEventsRequest\x12\x11\n\tevent_ids\x18\x01 \x03(\x03\x12\x0b\n\x03\x61ll\x18\x02 \x01(\x08\"+\n\x1aResendParkedEventsResponse\x12\r\n\x05\x63ount\x18\x01 \x01(\x03\"\'\n\x16\x44isconnectKafkaRequest\x12\r\n\x05\x66orce\x18\x01 \x01(\x08\"(\n\x17\x44isconnectKafkaResponse\x12\r\n\x05\x63ount\x18\x01 \x01(\x03\x32\x85\x03\n\x0c\x45ventService\x12O\n\nTailEvents\x12\x1e.jobqueue.v1.TailEventsRequest\x1a\x1f.jobqueue.v1.TailEventsResponse0\x01\x12_\n\x10ListParkedEvents\x12$.jobqueue.v1.ListParkedEventsRequest\x1a%.jobqueue.v1.ListParkedEventsResponse\x12\x65\n\x12ResendParkedEvents\x12&.jobqueue.v1.ResendParkedEventsRequest\x1a\'.jobqueue.v1.ResendParkedEventsResponse\x12\\\n\x0f\x44isconnectKafka\x12#.jobqueue.v1.DisconnectKafkaRequest\x1a$.jobqueue.v1.DisconnectKafkaResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'jobqueue.v1.event_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_TAILEVENTSREQUEST']._serialized_start=104
-  _globals['_TAILEVENTSREQUEST']._serialized_end=217
-  _globals['_TAILEVENTSRESPONSE']._serialized_start=219
-  _globals['_TAILEVENTSRESPONSE']._serialized_end=277
-  _globals['_LISTPARKEDEVENTSREQUEST']._serialized_start=279
-  _globals['_LISTPARKEDEVENTSREQUEST']._serialized_end=347
-  _globals['_PARKEDEVENT']._serialized_start=350
-  _globals['_PARKEDEVENT']._serialized_end=482
-  _globals['_LISTPARKEDEVENTSRESPONSE']._serialized_start=484
-  _globals['_LISTPARKEDEVENTSRESPONSE']._serialized_end=552
-  _globals['_RESENDPARKEDEVENTSREQUEST']._serialized_start=554
-  _globals['_RESENDPARKEDEVENTSREQUEST']._serialized_end=613
-  _globals['_RESENDPARKEDEVENTSRESPONSE']._serialized_start=615
-  _globals['_RESENDPARKEDEVENTSRESPONSE']._serialized_end=658
-  _globals['_DISCONNECTKAFKAREQUEST']._serialized_start=660
-  _globals['_DISCONNECTKAFKAREQUEST']._serialized_end=699
-  _globals['_DISCONNECTKAFKARESPONSE']._serialized_start=701
-  _globals['_DISCONNECTKAFKARESPONSE']._serialized_end=741
-  _globals['_EVENTSERVICE']._serialized_start=744
-  _globals['_EVENTSERVICE']._serialized_end=1133
+  _globals['_TAILEVENTSREQUEST']._serialized_start=105
+  _globals['_TAILEVENTSREQUEST']._serialized_end=249
+  _globals['_TAILEVENTSRESPONSE']._serialized_start=251
+  _globals['_TAILEVENTSRESPONSE']._serialized_end=324
+  _globals['_LISTPARKEDEVENTSREQUEST']._serialized_start=326
+  _globals['_LISTPARKEDEVENTSREQUEST']._serialized_end=394
+  _globals['_PARKEDEVENT']._serialized_start=397
+  _globals['_PARKEDEVENT']._serialized_end=529
+  _globals['_LISTPARKEDEVENTSRESPONSE']._serialized_start=531
+  _globals['_LISTPARKEDEVENTSRESPONSE']._serialized_end=599
+  _globals['_RESENDPARKEDEVENTSREQUEST']._serialized_start=601
+  _globals['_RESENDPARKEDEVENTSREQUEST']._serialized_end=660
+  _globals['_RESENDPARKEDEVENTSRESPONSE']._serialized_start=662
+  _globals['_RESENDPARKEDEVENTSRESPONSE']._serialized_end=705
+  _globals['_DISCONNECTKAFKAREQUEST']._serialized_start=707
+  _globals['_DISCONNECTKAFKAREQUEST']._serialized_end=746
+  _globals['_DISCONNECTKAFKARESPONSE']._serialized_start=748
+  _globals['_DISCONNECTKAFKARESPONSE']._serialized_end=788
+  _globals['_EVENTSERVICE']._serialized_start=791
+  _globals['_EVENTSERVICE']._serialized_end=1180
 # @@protoc_insertion_point(module_scope)

@@ -11,22 +11,28 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class TailEventsRequest(_message.Message):
-    __slots__ = ("queue", "types", "follow", "after_event_id")
+    __slots__ = ("queue", "types", "follow", "after_event_id", "places", "place")
     QUEUE_FIELD_NUMBER: _ClassVar[int]
     TYPES_FIELD_NUMBER: _ClassVar[int]
     FOLLOW_FIELD_NUMBER: _ClassVar[int]
     AFTER_EVENT_ID_FIELD_NUMBER: _ClassVar[int]
+    PLACES_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
     queue: str
     types: _containers.RepeatedScalarFieldContainer[str]
     follow: bool
     after_event_id: int
-    def __init__(self, queue: _Optional[str] = ..., types: _Optional[_Iterable[str]] = ..., follow: bool = ..., after_event_id: _Optional[int] = ...) -> None: ...
+    places: bool
+    place: str
+    def __init__(self, queue: _Optional[str] = ..., types: _Optional[_Iterable[str]] = ..., follow: bool = ..., after_event_id: _Optional[int] = ..., places: bool = ..., place: _Optional[str] = ...) -> None: ...
 
 class TailEventsResponse(_message.Message):
-    __slots__ = ("event",)
+    __slots__ = ("event", "place")
     EVENT_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
     event: _job_pb2.JobEvent
-    def __init__(self, event: _Optional[_Union[_job_pb2.JobEvent, _Mapping]] = ...) -> None: ...
+    place: str
+    def __init__(self, event: _Optional[_Union[_job_pb2.JobEvent, _Mapping]] = ..., place: _Optional[str] = ...) -> None: ...
 
 class ListParkedEventsRequest(_message.Message):
     __slots__ = ("page_size", "after_event_id")

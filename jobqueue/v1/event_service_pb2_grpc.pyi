@@ -35,7 +35,8 @@ class EventServiceStub:
     def __new__(cls, channel: _aio.Channel) -> EventServiceAsyncStub: ...
     TailEvents: _grpc.UnaryStreamMultiCallable[_event_service_pb2.TailEventsRequest, _event_service_pb2.TailEventsResponse]
     """Sends transitions in the order of each job, each once. One that follows waits while the database
-    is away and goes on after a crash or a failover; after a restore some may come again.
+    is away and goes on after a crash or a failover; after a restore some may come again. Ends with
+    UNAVAILABLE (STREAM_OVER) after at most 40 minutes: begin again at the last place.
     """
     ListParkedEvents: _grpc.UnaryUnaryMultiCallable[_event_service_pb2.ListParkedEventsRequest, _event_service_pb2.ListParkedEventsResponse]
     """Lists events that Kafka refused for good, by event id."""
@@ -53,7 +54,8 @@ class EventServiceAsyncStub(EventServiceStub):
     def __init__(self, channel: _aio.Channel) -> None: ...
     TailEvents: _aio.UnaryStreamMultiCallable[_event_service_pb2.TailEventsRequest, _event_service_pb2.TailEventsResponse]  # type: ignore[assignment]
     """Sends transitions in the order of each job, each once. One that follows waits while the database
-    is away and goes on after a crash or a failover; after a restore some may come again.
+    is away and goes on after a crash or a failover; after a restore some may come again. Ends with
+    UNAVAILABLE (STREAM_OVER) after at most 40 minutes: begin again at the last place.
     """
     ListParkedEvents: _aio.UnaryUnaryMultiCallable[_event_service_pb2.ListParkedEventsRequest, _event_service_pb2.ListParkedEventsResponse]  # type: ignore[assignment]
     """Lists events that Kafka refused for good, by event id."""
@@ -74,7 +76,8 @@ class EventServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_event_service_pb2.TailEventsResponse], _abc.AsyncIterator[_event_service_pb2.TailEventsResponse]]:
         """Sends transitions in the order of each job, each once. One that follows waits while the database
-        is away and goes on after a crash or a failover; after a restore some may come again.
+        is away and goes on after a crash or a failover; after a restore some may come again. Ends with
+        UNAVAILABLE (STREAM_OVER) after at most 40 minutes: begin again at the last place.
         """
 
     @_abc_1.abstractmethod

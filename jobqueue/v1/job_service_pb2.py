@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from jobqueue.v1 import job_pb2 as jobqueue_dot_v1_dot_job__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1djobqueue/v1/job_service.proto\x12\x0bjobqueue.v1\x1a\x15jobqueue/v1/job.proto\"I\n\x10SubmitJobRequest\x12!\n\x03job\x18\x01 \x01(\x0b\x32\x14.jobqueue.v1.JobSpec\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"5\n\x11SubmitJobResponse\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x10\n\x08\x65xisting\x18\x02 \x01(\x08\"K\n\x11SubmitJobsRequest\x12\"\n\x04jobs\x18\x01 \x03(\x0b\x32\x14.jobqueue.v1.JobSpec\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"7\n\x12SubmitJobsResponse\x12\x0f\n\x07job_ids\x18\x01 \x03(\t\x12\x10\n\x08\x65xisting\x18\x02 \x03(\x08\"\x1f\n\rGetJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"/\n\x0eGetJobResponse\x12\x1d\n\x03job\x18\x01 \x01(\x0b\x32\x10.jobqueue.v1.Job\"\x7f\n\x0fListJobsRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12(\n\x08statuses\x18\x02 \x03(\x0e\x32\x16.jobqueue.v1.JobStatus\x12\x0c\n\x04type\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"K\n\x10ListJobsResponse\x12\x1e\n\x04jobs\x18\x01 \x03(\x0b\x32\x10.jobqueue.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"&\n\x14ListJobEventsRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\">\n\x15ListJobEventsResponse\x12%\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x15.jobqueue.v1.JobEvent\"3\n\x10\x43\x61ncelJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0f\n\x07running\x18\x02 \x01(\x08\"\xa5\x01\n\x11\x43\x61ncelJobResponse\x12\x37\n\x07outcome\x18\x01 \x01(\x0e\x32&.jobqueue.v1.CancelJobResponse.Outcome\"W\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11OUTCOME_CANCELLED\x10\x01\x12\x1c\n\x18OUTCOME_CANCEL_REQUESTED\x10\x02\"!\n\x0fRetryJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"1\n\x10RetryJobResponse\x12\x1d\n\x03job\x18\x01 \x01(\x0b\x32\x10.jobqueue.v1.Job\"\"\n\x10\x44\x65leteJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x13\n\x11\x44\x65leteJobResponse\"!\n\x0fWatchJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"1\n\x10WatchJobResponse\x12\x1d\n\x03job\x18\x01 \x01(\x0b\x32\x10.jobqueue.v1.Job2\xb7\x05\n\nJobService\x12J\n\tSubmitJob\x12\x1d.jobqueue.v1.SubmitJobRequest\x1a\x1e.jobqueue.v1.SubmitJobResponse\x12M\n\nSubmitJobs\x12\x1e.jobqueue.v1.SubmitJobsRequest\x1a\x1f.jobqueue.v1.SubmitJobsResponse\x12\x41\n\x06GetJob\x12\x1a.jobqueue.v1.GetJobRequest\x1a\x1b.jobqueue.v1.GetJobResponse\x12G\n\x08ListJobs\x12\x1c.jobqueue.v1.ListJobsRequest\x1a\x1d.jobqueue.v1.ListJobsResponse\x12V\n\rListJobEvents\x12!.jobqueue.v1.ListJobEventsRequest\x1a\".jobqueue.v1.ListJobEventsResponse\x12J\n\tCancelJob\x12\x1d.jobqueue.v1.CancelJobRequest\x1a\x1e.jobqueue.v1.CancelJobResponse\x12G\n\x08RetryJob\x12\x1c.jobqueue.v1.RetryJobRequest\x1a\x1d.jobqueue.v1.RetryJobResponse\x12J\n\tDeleteJob\x12\x1d.jobqueue.v1.DeleteJobRequest\x1a\x1e.jobqueue.v1.DeleteJobResponse\x12I\n\x08WatchJob\x12\x1c.jobqueue.v1.WatchJobRequest\x1a\x1d.jobqueue.v1.WatchJobResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1djobqueue/v1/job_service.proto\x12\x0bjobqueue.v1\x1a\x15jobqueue/v1/job.proto\"I\n\x10SubmitJobRequest\x12!\n\x03job\x18\x01 \x01(\x0b\x32\x14.jobqueue.v1.JobSpec\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"5\n\x11SubmitJobResponse\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x10\n\x08\x65xisting\x18\x02 \x01(\x08\"K\n\x11SubmitJobsRequest\x12\"\n\x04jobs\x18\x01 \x03(\x0b\x32\x14.jobqueue.v1.JobSpec\x12\x12\n\nrequest_id\x18\x02 \x01(\t\"7\n\x12SubmitJobsResponse\x12\x0f\n\x07job_ids\x18\x01 \x03(\t\x12\x10\n\x08\x65xisting\x18\x02 \x03(\x08\"\x1f\n\rGetJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"/\n\x0eGetJobResponse\x12\x1d\n\x03job\x18\x01 \x01(\x0b\x32\x10.jobqueue.v1.Job\"\x7f\n\x0fListJobsRequest\x12\r\n\x05queue\x18\x01 \x01(\t\x12(\n\x08statuses\x18\x02 \x03(\x0e\x32\x16.jobqueue.v1.JobStatus\x12\x0c\n\x04type\x18\x03 \x01(\t\x12\x11\n\tpage_size\x18\x04 \x01(\x05\x12\x12\n\npage_token\x18\x05 \x01(\t\"K\n\x10ListJobsResponse\x12\x1e\n\x04jobs\x18\x01 \x03(\x0b\x32\x10.jobqueue.v1.Job\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"M\n\x14ListJobEventsRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"W\n\x15ListJobEventsResponse\x12%\n\x06\x65vents\x18\x01 \x03(\x0b\x32\x15.jobqueue.v1.JobEvent\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"3\n\x10\x43\x61ncelJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\x12\x0f\n\x07running\x18\x02 \x01(\x08\"\xa5\x01\n\x11\x43\x61ncelJobResponse\x12\x37\n\x07outcome\x18\x01 \x01(\x0e\x32&.jobqueue.v1.CancelJobResponse.Outcome\"W\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n\x11OUTCOME_CANCELLED\x10\x01\x12\x1c\n\x18OUTCOME_CANCEL_REQUESTED\x10\x02\"!\n\x0fRetryJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"1\n\x10RetryJobResponse\x12\x1d\n\x03job\x18\x01 \x01(\x0b\x32\x10.jobqueue.v1.Job\"\"\n\x10\x44\x65leteJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"\x13\n\x11\x44\x65leteJobResponse\"!\n\x0fWatchJobRequest\x12\x0e\n\x06job_id\x18\x01 \x01(\t\"1\n\x10WatchJobResponse\x12\x1d\n\x03job\x18\x01 \x01(\x0b\x32\x10.jobqueue.v1.Job2\xb7\x05\n\nJobService\x12J\n\tSubmitJob\x12\x1d.jobqueue.v1.SubmitJobRequest\x1a\x1e.jobqueue.v1.SubmitJobResponse\x12M\n\nSubmitJobs\x12\x1e.jobqueue.v1.SubmitJobsRequest\x1a\x1f.jobqueue.v1.SubmitJobsResponse\x12\x41\n\x06GetJob\x12\x1a.jobqueue.v1.GetJobRequest\x1a\x1b.jobqueue.v1.GetJobResponse\x12G\n\x08ListJobs\x12\x1c.jobqueue.v1.ListJobsRequest\x1a\x1d.jobqueue.v1.ListJobsResponse\x12V\n\rListJobEvents\x12!.jobqueue.v1.ListJobEventsRequest\x1a\".jobqueue.v1.ListJobEventsResponse\x12J\n\tCancelJob\x12\x1d.jobqueue.v1.CancelJobRequest\x1a\x1e.jobqueue.v1.CancelJobResponse\x12G\n\x08RetryJob\x12\x1c.jobqueue.v1.RetryJobRequest\x1a\x1d.jobqueue.v1.RetryJobResponse\x12J\n\tDeleteJob\x12\x1d.jobqueue.v1.DeleteJobRequest\x1a\x1e.jobqueue.v1.DeleteJobResponse\x12I\n\x08WatchJob\x12\x1c.jobqueue.v1.WatchJobRequest\x1a\x1d.jobqueue.v1.WatchJobResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,27 +49,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTJOBSRESPONSE']._serialized_start=544
   _globals['_LISTJOBSRESPONSE']._serialized_end=619
   _globals['_LISTJOBEVENTSREQUEST']._serialized_start=621
-  _globals['_LISTJOBEVENTSREQUEST']._serialized_end=659
-  _globals['_LISTJOBEVENTSRESPONSE']._serialized_start=661
-  _globals['_LISTJOBEVENTSRESPONSE']._serialized_end=723
-  _globals['_CANCELJOBREQUEST']._serialized_start=725
-  _globals['_CANCELJOBREQUEST']._serialized_end=776
-  _globals['_CANCELJOBRESPONSE']._serialized_start=779
-  _globals['_CANCELJOBRESPONSE']._serialized_end=944
-  _globals['_CANCELJOBRESPONSE_OUTCOME']._serialized_start=857
-  _globals['_CANCELJOBRESPONSE_OUTCOME']._serialized_end=944
-  _globals['_RETRYJOBREQUEST']._serialized_start=946
-  _globals['_RETRYJOBREQUEST']._serialized_end=979
-  _globals['_RETRYJOBRESPONSE']._serialized_start=981
-  _globals['_RETRYJOBRESPONSE']._serialized_end=1030
-  _globals['_DELETEJOBREQUEST']._serialized_start=1032
-  _globals['_DELETEJOBREQUEST']._serialized_end=1066
-  _globals['_DELETEJOBRESPONSE']._serialized_start=1068
-  _globals['_DELETEJOBRESPONSE']._serialized_end=1087
-  _globals['_WATCHJOBREQUEST']._serialized_start=1089
-  _globals['_WATCHJOBREQUEST']._serialized_end=1122
-  _globals['_WATCHJOBRESPONSE']._serialized_start=1124
-  _globals['_WATCHJOBRESPONSE']._serialized_end=1173
-  _globals['_JOBSERVICE']._serialized_start=1176
-  _globals['_JOBSERVICE']._serialized_end=1871
+  _globals['_LISTJOBEVENTSREQUEST']._serialized_end=698
+  _globals['_LISTJOBEVENTSRESPONSE']._serialized_start=700
+  _globals['_LISTJOBEVENTSRESPONSE']._serialized_end=787
+  _globals['_CANCELJOBREQUEST']._serialized_start=789
+  _globals['_CANCELJOBREQUEST']._serialized_end=840
+  _globals['_CANCELJOBRESPONSE']._serialized_start=843
+  _globals['_CANCELJOBRESPONSE']._serialized_end=1008
+  _globals['_CANCELJOBRESPONSE_OUTCOME']._serialized_start=921
+  _globals['_CANCELJOBRESPONSE_OUTCOME']._serialized_end=1008
+  _globals['_RETRYJOBREQUEST']._serialized_start=1010
+  _globals['_RETRYJOBREQUEST']._serialized_end=1043
+  _globals['_RETRYJOBRESPONSE']._serialized_start=1045
+  _globals['_RETRYJOBRESPONSE']._serialized_end=1094
+  _globals['_DELETEJOBREQUEST']._serialized_start=1096
+  _globals['_DELETEJOBREQUEST']._serialized_end=1130
+  _globals['_DELETEJOBRESPONSE']._serialized_start=1132
+  _globals['_DELETEJOBRESPONSE']._serialized_end=1151
+  _globals['_WATCHJOBREQUEST']._serialized_start=1153
+  _globals['_WATCHJOBREQUEST']._serialized_end=1186
+  _globals['_WATCHJOBRESPONSE']._serialized_start=1188
+  _globals['_WATCHJOBRESPONSE']._serialized_end=1237
+  _globals['_JOBSERVICE']._serialized_start=1240
+  _globals['_JOBSERVICE']._serialized_end=1935
 # @@protoc_insertion_point(module_scope)

@@ -115,7 +115,8 @@ class JobServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListJobEvents(self, request, context):
-        """Returns the transitions of one job, in order.
+        """Lists the transitions of one job in order, in pages: a job that is put off again and again has
+        any number of them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -143,7 +144,8 @@ class JobServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def WatchJob(self, request, context):
-        """Sends the job now and after every change, until it is terminal.
+        """Sends the job now and after every change, until it is terminal. Ends with UNAVAILABLE
+        (STREAM_OVER) after at most 40 minutes: begin again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -42,7 +42,9 @@ class JobServiceStub:
     ListJobs: _grpc.UnaryUnaryMultiCallable[_job_service_pb2.ListJobsRequest, _job_service_pb2.ListJobsResponse]
     """Lists jobs, newest first, in pages that never skip or repeat a job."""
     ListJobEvents: _grpc.UnaryUnaryMultiCallable[_job_service_pb2.ListJobEventsRequest, _job_service_pb2.ListJobEventsResponse]
-    """Returns the transitions of one job, in order."""
+    """Lists the transitions of one job in order, in pages: a job that is put off again and again has
+    any number of them.
+    """
     CancelJob: _grpc.UnaryUnaryMultiCallable[_job_service_pb2.CancelJobRequest, _job_service_pb2.CancelJobResponse]
     """Cancels a job that has not started; a running one only when asked to."""
     RetryJob: _grpc.UnaryUnaryMultiCallable[_job_service_pb2.RetryJobRequest, _job_service_pb2.RetryJobResponse]
@@ -50,7 +52,9 @@ class JobServiceStub:
     DeleteJob: _grpc.UnaryUnaryMultiCallable[_job_service_pb2.DeleteJobRequest, _job_service_pb2.DeleteJobResponse]
     """Deletes a DONE or DEAD_LETTERED job; frees its idempotency key."""
     WatchJob: _grpc.UnaryStreamMultiCallable[_job_service_pb2.WatchJobRequest, _job_service_pb2.WatchJobResponse]
-    """Sends the job now and after every change, until it is terminal."""
+    """Sends the job now and after every change, until it is terminal. Ends with UNAVAILABLE
+    (STREAM_OVER) after at most 40 minutes: begin again.
+    """
 
 @_typing.type_check_only
 class JobServiceAsyncStub(JobServiceStub):
@@ -66,7 +70,9 @@ class JobServiceAsyncStub(JobServiceStub):
     ListJobs: _aio.UnaryUnaryMultiCallable[_job_service_pb2.ListJobsRequest, _job_service_pb2.ListJobsResponse]  # type: ignore[assignment]
     """Lists jobs, newest first, in pages that never skip or repeat a job."""
     ListJobEvents: _aio.UnaryUnaryMultiCallable[_job_service_pb2.ListJobEventsRequest, _job_service_pb2.ListJobEventsResponse]  # type: ignore[assignment]
-    """Returns the transitions of one job, in order."""
+    """Lists the transitions of one job in order, in pages: a job that is put off again and again has
+    any number of them.
+    """
     CancelJob: _aio.UnaryUnaryMultiCallable[_job_service_pb2.CancelJobRequest, _job_service_pb2.CancelJobResponse]  # type: ignore[assignment]
     """Cancels a job that has not started; a running one only when asked to."""
     RetryJob: _aio.UnaryUnaryMultiCallable[_job_service_pb2.RetryJobRequest, _job_service_pb2.RetryJobResponse]  # type: ignore[assignment]
@@ -74,7 +80,9 @@ class JobServiceAsyncStub(JobServiceStub):
     DeleteJob: _aio.UnaryUnaryMultiCallable[_job_service_pb2.DeleteJobRequest, _job_service_pb2.DeleteJobResponse]  # type: ignore[assignment]
     """Deletes a DONE or DEAD_LETTERED job; frees its idempotency key."""
     WatchJob: _aio.UnaryStreamMultiCallable[_job_service_pb2.WatchJobRequest, _job_service_pb2.WatchJobResponse]  # type: ignore[assignment]
-    """Sends the job now and after every change, until it is terminal."""
+    """Sends the job now and after every change, until it is terminal. Ends with UNAVAILABLE
+    (STREAM_OVER) after at most 40 minutes: begin again.
+    """
 
 class JobServiceServicer(metaclass=_abc_1.ABCMeta):
     """Submits jobs, looks them up and changes their course."""
@@ -117,7 +125,9 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _job_service_pb2.ListJobEventsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_job_service_pb2.ListJobEventsResponse, _abc.Awaitable[_job_service_pb2.ListJobEventsResponse]]:
-        """Returns the transitions of one job, in order."""
+        """Lists the transitions of one job in order, in pages: a job that is put off again and again has
+        any number of them.
+        """
 
     @_abc_1.abstractmethod
     def CancelJob(
@@ -149,6 +159,8 @@ class JobServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _job_service_pb2.WatchJobRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_job_service_pb2.WatchJobResponse], _abc.AsyncIterator[_job_service_pb2.WatchJobResponse]]:
-        """Sends the job now and after every change, until it is terminal."""
+        """Sends the job now and after every change, until it is terminal. Ends with UNAVAILABLE
+        (STREAM_OVER) after at most 40 minutes: begin again.
+        """
 
 def add_JobServiceServicer_to_server(servicer: JobServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

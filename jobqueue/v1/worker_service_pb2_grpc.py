@@ -97,8 +97,8 @@ class WorkerServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def StreamJobs(self, request, context):
-        """Sends jobs as they come, never more than the worker has room for. Runs until it is cut.
-        NOT_FOUND: register again. A second stream of one worker ends the first.
+        """Sends jobs as they come, never more than the worker has room for. Runs until it is cut, and ends
+        by itself after half an hour or so: open another one. NOT_FOUND: register again. A second stream of one worker ends the first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

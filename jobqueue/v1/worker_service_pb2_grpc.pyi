@@ -43,8 +43,8 @@ class WorkerServiceStub:
     Register: _grpc.UnaryUnaryMultiCallable[_worker_service_pb2.RegisterRequest, _worker_service_pb2.RegisterResponse]
     """Makes a worker known, or again. Answers how it must behave."""
     StreamJobs: _grpc.UnaryStreamMultiCallable[_worker_service_pb2.StreamJobsRequest, _worker_service_pb2.StreamJobsResponse]
-    """Sends jobs as they come, never more than the worker has room for. Runs until it is cut.
-    NOT_FOUND: register again. A second stream of one worker ends the first.
+    """Sends jobs as they come, never more than the worker has room for. Runs until it is cut, and ends
+    by itself after half an hour or so: open another one. NOT_FOUND: register again. A second stream of one worker ends the first.
     """
     StartJobs: _grpc.UnaryUnaryMultiCallable[_worker_service_pb2.StartJobsRequest, _worker_service_pb2.StartJobsResponse]
     """Starts jobs that were sent. Only those that are answered STARTED may be run."""
@@ -74,8 +74,8 @@ class WorkerServiceAsyncStub(WorkerServiceStub):
     Register: _aio.UnaryUnaryMultiCallable[_worker_service_pb2.RegisterRequest, _worker_service_pb2.RegisterResponse]  # type: ignore[assignment]
     """Makes a worker known, or again. Answers how it must behave."""
     StreamJobs: _aio.UnaryStreamMultiCallable[_worker_service_pb2.StreamJobsRequest, _worker_service_pb2.StreamJobsResponse]  # type: ignore[assignment]
-    """Sends jobs as they come, never more than the worker has room for. Runs until it is cut.
-    NOT_FOUND: register again. A second stream of one worker ends the first.
+    """Sends jobs as they come, never more than the worker has room for. Runs until it is cut, and ends
+    by itself after half an hour or so: open another one. NOT_FOUND: register again. A second stream of one worker ends the first.
     """
     StartJobs: _aio.UnaryUnaryMultiCallable[_worker_service_pb2.StartJobsRequest, _worker_service_pb2.StartJobsResponse]  # type: ignore[assignment]
     """Starts jobs that were sent. Only those that are answered STARTED may be run."""
@@ -114,8 +114,8 @@ class WorkerServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _worker_service_pb2.StreamJobsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_worker_service_pb2.StreamJobsResponse], _abc.AsyncIterator[_worker_service_pb2.StreamJobsResponse]]:
-        """Sends jobs as they come, never more than the worker has room for. Runs until it is cut.
-        NOT_FOUND: register again. A second stream of one worker ends the first.
+        """Sends jobs as they come, never more than the worker has room for. Runs until it is cut, and ends
+        by itself after half an hour or so: open another one. NOT_FOUND: register again. A second stream of one worker ends the first.
         """
 
     @_abc_1.abstractmethod
