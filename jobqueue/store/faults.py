@@ -28,8 +28,8 @@ _BASE_DELAY_S, _MAX_DELAY_S = 0.05, 1.0
 _ROLLED_BACK = {"40001", "40P01"}
 _READ_ONLY = "25006"
 # Connection lost, server going or starting, session ended for standing still in a transaction or
-# outside of one, too many connections, demoted to read-only.
-_GONE = {"57P01", "57P02", "57P03", "25P03", "57P05", "53300", _READ_ONLY}
+# outside of one, or for the length of one, too many connections, demoted to read-only.
+_GONE = {"57P01", "57P02", "57P03", "25P03", "57P05", "25P04", "53300", _READ_ONLY}
 _LOCKED = {"55P03"}
 _CANCELLED = {"57014"}
 # The statement did nothing, and is not at fault: the database's machine cannot serve it now.
@@ -40,6 +40,9 @@ _SPENT = {
     "58000": "has trouble with its machine",
     "58030": "cannot read or write its files",
 }
+# A statement whose parallel worker was ended before it began (PostgreSQL, parallel.c), a database
+# that takes no connections: only the server's own words tell which.
+_NOT_READY = "55000"
 # Raised by our own submit_jobs.
 _REJECTED = "JQ001"
 
@@ -84,9 +87,16 @@ def translate(error: BaseException) -> JobQueueError:
         return Aborted("a transaction holds it; try again", reason="LOCKED")
     if state in _ROLLED_BACK:
         return Aborted("it was moving; try again", reason="CONFLICT")
-    if connection_lost(error) or state in _SPENT:
-        return Unavailable(f"the database {_SPENT.get(state, 'cannot be reached')}")
-    return Internal("the database refused the statement")
+    if connection_lost(error) or state in _SPENT or state == _NOT_READY:
+        return Unavailable(f"the database {_lack(error)}")
+    return Internal(f"the database refused the statement ({state or type(error).__name__})")
+
+
+def _lack(error: BaseException) -> str:
+    state = sqlstate(error)
+    if state == _NOT_READY:
+        return f"is not ready: {error.args[0]}"
+    return _SPENT.get(state, "cannot be reached")
 
 
 def rejected_item(error: BaseException) -> tuple[int, str] | None:

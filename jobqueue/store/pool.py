@@ -13,9 +13,10 @@ from typing import Any, TypeAlias
 import asyncpg
 from asyncpg.transaction import Transaction
 
-from jobqueue.errors import FailedPrecondition
+from jobqueue.errors import FailedPrecondition, JobQueueError
 from jobqueue.runtime.tasks import start_detached
 from jobqueue.store.faults import DRIVER_ERRORS, demoted, translated
+from jobqueue.store.hosts import connect_to_any
 from jobqueue.store.seams import connection_class
 from jobqueue.store.signals import QUERY_ENDED, QueryEnded
 from jobqueue.store.statements import name_of, statement
@@ -57,6 +58,8 @@ HOT_SETTINGS = {
     "synchronous_commit": "on",
     "timezone": "UTC",
     "idle_in_transaction_session_timeout": f"{LEFT_OPEN_S:g}s",
+    # Who waits for a lock does not see by itself that its program is gone, and waits on.
+    "client_connection_check_interval": "10s",
     # A host that is gone without a word keeps its sessions for 90 s, by default two hours.
     "tcp_keepalives_idle": "60",
     "tcp_keepalives_interval": "10",
@@ -81,8 +84,14 @@ async def check(connection: Connection, timeout_s: float) -> None:
         with translated():
             await connection.fetchval(_CHECK, timeout=timeout_s)
     except BaseException:
-        connection.terminate()
+        cut(connection)
         raise
+
+
+def cut(connection: Connection) -> None:
+    """Close a connection at once; one that was cut, so that its pool has it back, stays so."""
+    with contextlib.suppress(asyncpg.InterfaceError):
+        connection.terminate()
 
 
 @contextlib.asynccontextmanager
@@ -101,7 +110,7 @@ async def transaction(connection: Connection, *, snapshot: bool = False) -> Asyn
     try:
         await begun.start()
     except BaseException:
-        connection.terminate()  # whether it has begun is not known
+        cut(connection)  # whether it has begun is not known
         raise
     try:
         yield
@@ -147,7 +156,7 @@ async def connect(
     """
     options = _options(connect_timeout_s, application_name, pgbouncer=pgbouncer)
     with translated():
-        connection: Connection = await asyncpg.connect(
+        connection: Connection = await connect_to_any(
             dsn, connection_class=connection_class(), **options
         )
         try:
@@ -190,6 +199,7 @@ async def create_pool(
             max_queries=_RENEWED_AFTER_QUERIES,
             max_inactive_connection_lifetime=_CLOSED_WHEN_IDLE_S,
             loop=None,
+            connect=connect_to_any,
             connection_class=connection_class(),
             record_class=asyncpg.Record,
             command_timeout=STATEMENT_TIMEOUT_S,
@@ -215,6 +225,14 @@ class _Pool(asyncpg.Pool):
         super().__init__(dsn, init=self._begin, **options)
         self._durable_within_s = durable_within_s
 
+    def acquire(
+        self,
+        *,
+        timeout: float | None = None,
+    ) -> "_Lending":
+        """Lend a connection for an ``async with`` block, however that ends."""
+        return _Lending(self, timeout)
+
     async def release(
         self,
         connection: "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]",
@@ -224,6 +242,16 @@ class _Pool(asyncpg.Pool):
         """Cut what cannot be taken back in time."""
         with contextlib.suppress(TimeoutError):
             await super().release(connection, timeout=timeout or _RELEASE_TIMEOUT_S)
+
+    async def expire_connections(self) -> None:
+        """Have every connection replaced before its next use; cut those that are idle.
+
+        The library would take leave of each, and its task fails where no answer to that comes.
+        """
+        for holder in self._holders:  # type: ignore[attr-defined]
+            if holder._con is not None and holder.is_idle():  # noqa: SLF001 - it has no other way
+                holder._con.terminate()  # noqa: SLF001
+        await super().expire_connections()
 
     async def _begin(self, connection: Connection) -> None:
         """Get a new connection ready."""
@@ -235,6 +263,24 @@ class _Pool(asyncpg.Pool):
         _tell(query)
         if query.exception is not None and demoted(query.exception):
             self._leaving = start_detached(self.expire_connections(), "leave-demoted")
+
+
+class _Lending(asyncpg.pool.PoolAcquireContext):
+    """Gives back no connection that stands between the halves of a statement.
+
+    The library has a statement parsed first and then executed, without a sync between. Who is
+    cancelled there leaves what PostgreSQL calls an implicit transaction: it holds its locks, and
+    the next user cannot begin one that needs a snapshot of its own. A question ends it.
+    """
+
+    async def __aexit__(self, *failure: object) -> None:
+        """Take the connection back; after a failure, which may be a cancel or come of one, ask."""
+        try:
+            if any(failure) and self.connection is not None:
+                with contextlib.suppress(JobQueueError):  # it is cut then
+                    await check(self.connection, _ROLLBACK_TIMEOUT_S)
+        finally:
+            await super().__aexit__(*failure)
 
 
 def _tell(query: asyncpg.connection.LoggedQuery) -> None:

@@ -4,14 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import asyncpg
 import pytest
 
 from jobqueue.domain.outcome import Completed, Failed, Released
 from jobqueue.errors import Unavailable
 from jobqueue.lease.direct import DirectLeases
 from jobqueue.lease.signals import LEASES_LOST, SETTLE_REFUSED, LeaseLoss
-from jobqueue.store.pool import Connection, connect
-from tests.support.leases import SHORT, SLOW, expires_in, open_leases, take_one
+from jobqueue.store.pool import Connection
+from tests.support.leases import SHORT, SLOW, expires_in, open_leases, take_at_last, take_one
 from tests.support.postgres import Cluster, database_of
 from tests.support.settling import settled
 from tests.support.store import cut, path, status, submit, waits
@@ -120,17 +121,16 @@ async def test_an_outcome_that_meets_a_full_disk_waits_for_room(
 
 
 async def test_a_lease_whose_outcome_is_given_up_is_over(database: str, db: Connection) -> None:
-    await submit(db)
-    async with open_leases(database, settings=SHORT) as leases:
-        job = await take_one(leases)
-        blocker = await connect(database)
-        async with blocker.transaction():
-            await blocker.execute("LOCK TABLE jobqueue.finished IN SHARE MODE")
-            settling = asyncio.create_task(settled(leases, job, Completed()))
-            await eventually(lambda: waits(db, "jq-settler"), what="the settle waits")
-            assert not await settling
-            assert await expires_in(db, job) < 1.5, "it was not renewed up to the end"
-        await blocker.close()
+    await submit(db, 3)  # one that a late claim took cannot be handed back meanwhile
+    blocker = await asyncpg.connect(database)  # one of ours would be cut after 10 s
+    async with open_leases(database, settings=SHORT) as leases, blocker.transaction():
+        await blocker.execute("LOCK TABLE jobqueue.finished IN SHARE MODE")
+        job = await take_at_last(leases)
+        settling = asyncio.create_task(settled(leases, job, Completed()))
+        await eventually(lambda: waits(db, "jq-settler"), what="the settle waits")
+        assert not await settling
+        assert await expires_in(db, job) < 1.5, "it was not renewed up to the end"
+    await blocker.close()
 
 
 async def test_a_completed_job_is_told_though_another_end_cannot_be_written(
@@ -139,7 +139,7 @@ async def test_a_completed_job_is_told_though_another_end_cannot_be_written(
     done_id, failed_id = await submit(db, 2)
     async with open_leases(database, settings=SLOW) as leases:
         done, failed = await leases.claim(2, running=True)
-        blocker = await connect(database)
+        blocker = await asyncpg.connect(database)
         async with blocker.transaction():
             await blocker.execute("LOCK TABLE jobqueue.scheduled IN SHARE MODE")
             failing = asyncio.create_task(settled(leases, failed, Failed("boom")))

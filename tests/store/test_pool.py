@@ -19,7 +19,7 @@ from jobqueue.store.pool import (
 from tests.store.conftest import Connect
 from tests.support.postgres import Cluster, database_of, with_database
 from tests.support.store import add_queue
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 NOWHERE = "postgresql://nobody@127.0.0.1:1/none"
 
@@ -35,22 +35,47 @@ async def test_every_connection_plans_by_real_sizes(db: Connection, pool: Pool) 
 
 
 async def test_a_session_that_stands_still_in_a_transaction_is_ended_by_the_server(
-    bare: Connection, conn: asyncpg.Connection
+    database: str, conn: asyncpg.Connection
 ) -> None:
-    assert await bare.fetchval("SHOW idle_in_transaction_session_timeout") == "10s"
-    await bare.execute("SET idle_in_transaction_session_timeout = '100ms'")
-    pid = await bare.fetchval("SELECT pg_backend_pid()")
+    ours = await connect(database, connect_timeout_s=HANG_S)
+    assert await ours.fetchval("SHOW idle_in_transaction_session_timeout") == "10s"
+    await ours.execute("SET idle_in_transaction_session_timeout = '100ms'")
+    pid = ours.get_server_pid()
 
     async def ended() -> bool:
         return not await conn.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid)
 
     async def stand_still() -> None:
-        async with transaction(bare):
+        async with transaction(ours):
             await eventually(ended, what="the end of the session")
-            await bare.fetchval("SELECT 1")
+            await ours.fetchval("SELECT 1")
 
     with pytest.raises(Unavailable), translated():
         await stand_still()
+
+
+async def test_a_session_whose_program_is_gone_waits_for_no_lock(
+    bare: Connection, another: Connect, conn: asyncpg.Connection
+) -> None:
+    waiter = await another()
+    assert await waiter.fetchval("SHOW client_connection_check_interval") == "10s"
+    await waiter.execute("SET client_connection_check_interval = '100ms'")
+    pid = await waiter.fetchval("SELECT pg_backend_pid()")
+
+    async def blocked() -> bool:
+        return bool(await bare.fetchval("SELECT cardinality(pg_blocking_pids($1))", pid))
+
+    async def ended() -> bool:
+        return not await bare.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid)
+
+    async with conn.transaction():
+        await conn.execute("LOCK TABLE jobqueue.jobs")
+        waiting = asyncio.create_task(waiter.fetchval("SELECT count(*) FROM jobqueue.jobs"))
+        await eventually(blocked, what="a wait for the lock")
+        waiter.terminate()
+        await eventually(ended, what="the end of the session")
+    with pytest.raises(Unavailable), translated():
+        await waiting
 
 
 async def test_a_session_asks_that_a_host_that_is_gone_is_given_up_after_ninety_seconds(
@@ -63,7 +88,7 @@ async def test_a_session_asks_that_a_host_that_is_gone_is_given_up_after_ninety_
 
 
 async def test_a_connection_names_itself(database: str) -> None:
-    connection = await connect(database, application_name="jq-test")
+    connection = await connect(database, application_name="jq-test", connect_timeout_s=HANG_S)
     assert await connection.fetchval("SELECT current_setting('application_name')") == "jq-test"
     await connection.close()
 
@@ -190,3 +215,28 @@ async def test_who_is_cancelled_as_a_transaction_begins_leaves_nothing_for_the_l
             await working
     assert "active transaction" not in caplog.text
     assert await pool.fetchval("SELECT 42") == 42
+
+
+async def test_who_is_cancelled_between_the_halves_of_a_statement_leaves_no_lock(
+    pg: Cluster, database: str, conn: asyncpg.Connection
+) -> None:
+    # The library sends what parses a statement, hears the answer, and only then has it executed.
+    pool = await create_pool(database, size=1, pgbouncer=pg.pooled, connect_timeout_s=HANG_S)
+    pid = await pool.fetchval("SELECT pg_backend_pid()")
+    reading = asyncio.create_task(pool.fetchval("SELECT count(*) FROM jobqueue.jobs"))
+    await parsed(reading)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert await conn.fetchval("SELECT count(*) FROM pg_locks WHERE pid = $1", pid) == 0
+    async with pool.acquire() as connection, transaction(connection, snapshot=True):
+        assert await connection.fetchval("SELECT pg_backend_pid()") == pid
+    await pool.close()
+
+
+async def parsed(reading: asyncio.Task[object]) -> None:
+    """Return as soon as the answer is there that the task waits for, before the task has it."""
+    async with asyncio.timeout(HANG_S):
+        while (waited := getattr(reading, "_fut_waiter", None)) is None or not waited.done():
+            assert not reading.done(), "the answer was overlooked"
+            await asyncio.sleep(0)

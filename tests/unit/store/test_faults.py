@@ -31,6 +31,11 @@ UNSENDABLE = asyncpg.exceptions._base.DataError("invalid input for query argumen
         (asyncpg.DiskFullError("x"), Unavailable, False),
         (asyncpg.OutOfMemoryError("x"), Unavailable, False),
         (asyncpg.PostgresIOError("x"), Unavailable, False),
+        (
+            asyncpg.ObjectNotInPrerequisiteStateError("parallel worker failed to initialize"),
+            Unavailable,
+            False,
+        ),
         (asyncpg.InterfaceError("connection is closed"), Unavailable, True),
         (asyncpg.InternalClientError("another operation is in progress"), Unavailable, True),
         (asyncpg.ProtocolError("x"), Unavailable, True),
@@ -50,6 +55,18 @@ def test_each_error_has_one_meaning(
 ) -> None:
     assert type(faults.translate(error)) is kind
     assert faults.is_transient(error) is transient
+
+
+def test_what_is_not_known_is_told_by_its_code() -> None:
+    refused = faults.translate(asyncpg.UniqueViolationError("x"))
+    assert refused.message == "the database refused the statement (23505)"
+    assert faults.translate(UNSENDABLE).message == "the database refused the statement (DataError)"
+
+
+def test_what_the_database_is_not_ready_for_is_told_in_its_words() -> None:
+    closed = 'database "jobs" is not currently accepting connections'
+    refused = faults.translate(asyncpg.ObjectNotInPrerequisiteStateError(closed))
+    assert refused.message == f"the database is not ready: {closed}"
 
 
 def test_an_error_of_ours_passes_as_it_is() -> None:
