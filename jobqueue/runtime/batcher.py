@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 from typing import Generic, TypeVar
 
 from jobqueue.runtime.tasks import start_detached
@@ -27,17 +28,18 @@ class Batcher(Generic[Item, Answer]):
     one. It begins when they are, or four times as long after the last one's end as that took, or
     20 ms after it: whichever comes first. So nobody waits who comes alone.
 
-    The flush belongs to the batcher: a caller that is cancelled takes neither the others' items
-    nor its own down with it. An error of a flush reaches every caller of that flush.
+    The flush belongs to the batcher: a caller that is cancelled takes no other's item down with it,
+    and its own only where no flush has taken it yet. An error of a flush reaches every caller of
+    that flush.
     """
 
     def __init__(
         self, flush: Callable[[Sequence[Item]], Awaitable[Sequence[Answer]]], max_size: int
     ) -> None:
-        """``flush`` answers each item, in order."""
+        """``flush`` answers each item, in order. How many wait for one is the callers' to bound."""
         self._flush = flush
         self._max_size = max_size
-        self._gathered: list[tuple[Item, asyncio.Future[Answer]]] = []
+        self._gathered: dict[asyncio.Future[Answer], Item] = {}
         self._task: asyncio.Task[None] | None = None
         self._expected = 0
         self._expected_until = 0.0
@@ -46,13 +48,24 @@ class Batcher(Generic[Item, Answer]):
     async def submit(self, item: Item) -> Answer:
         """Return the flush's answer to this item. Raises what the flush raised."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._gathered.append((item, answer))
+        self._gathered[answer] = item
         if self._task is None:
             # The task begins after all callers of this turn of the loop have come.
             self._task = start_detached(self._flush_gathered(), "flush")
         elif len(self._gathered) >= self._expected:
             self._all_came.set()
-        return await answer
+        try:
+            return await answer
+        except asyncio.CancelledError:
+            self._leave(answer)
+            raise
+
+    def _leave(self, answer: "asyncio.Future[Answer]") -> None:
+        """Forget the item of a caller who gave up; it came, and is waited for no more."""
+        if self._gathered.pop(answer, None) is not None:
+            self._expected -= 1
+            if len(self._gathered) >= self._expected:
+                self._all_came.set()
 
     async def drain(self) -> None:
         """Wait until everything gathered has its answer."""
@@ -63,13 +76,19 @@ class Batcher(Generic[Item, Answer]):
         try:
             while self._gathered:
                 await self._wait_for_expected()
-                batch = self._gathered[: self._max_size]
-                del self._gathered[: self._max_size]
-                begun = time.monotonic()
-                await self._serve(batch)
-                self._expect(len(batch) + len(self._gathered), time.monotonic() - begun)
+                if batch := self._take():
+                    begun = time.monotonic()
+                    await self._serve(batch)
+                    self._expect(len(batch) + len(self._gathered), time.monotonic() - begun)
         finally:
             self._task = None
+
+    def _take(self) -> "Sequence[tuple[Item, asyncio.Future[Answer]]]":
+        """Return what the next flush takes, without that of callers who just gave up."""
+        taken = list(islice(self._gathered.items(), self._max_size))
+        for answer, _ in taken:
+            del self._gathered[answer]
+        return [(item, answer) for answer, item in taken if not answer.done()]
 
     def _expect(self, callers: int, flush_s: float) -> None:
         self._expected = min(callers, self._max_size)

@@ -96,7 +96,7 @@ async def check_partitions(db: Connection, retention_s: float | None = None) -> 
             "Somebody dropped or disabled triggers or a CHECK; see alembic/sql/0001/03_events.sql."
         )
         return _bad(Check.PARTITIONS, open_ones, advice)
-    advice = "Start a jq-server, or see in its log why upkeep-events fails."
+    advice = "Start a jq-server, or see in its log why upkeep-partitions or upkeep-events fails."
     if ahead_s < FAIL_AHEAD_S:
         return _bad(Check.PARTITIONS, [days], advice)
     if ahead_s < WARN_AHEAD_S:

@@ -5,16 +5,19 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+import re
+from collections.abc import AsyncIterator, Callable, Iterable
 from uuid import UUID
 
-from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage
+from jobqueue.domain.job import CancelOutcome, EventPage, Job, JobFilter, JobPage
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.errors import FailedPrecondition, FieldViolation, InvalidArgument, NotFound
 from jobqueue.store import jobs as store
 from jobqueue.store.faults import retrying, retrying_told
 from jobqueue.store.pool import Pool
 from jobqueue.store.signals import tell_moved
+
+_SEQUENCE = re.compile("[1-9][0-9]{0,8}")
 
 WATCH_FIRST_S, WATCH_LAST_S = 0.05, 1.0
 """A watched job is looked at this often: soon after it moved, then less and less."""
@@ -59,12 +62,16 @@ class Jobs:
         token = _token(end, which) if end else ""
         return JobPage(tuple(listed.job for listed in page), token)
 
-    async def events(self, job_id: UUID) -> Sequence[JobEvent]:
-        """Return the transitions of a job in order. Raises NotFound."""
-        events = await retrying(lambda: store.list_job_events(self._pool, job_id))
-        if not events:
+    async def events(self, job_id: UUID, page_size: int, page_token: str = "") -> EventPage:
+        """Return a page of the transitions of a job, in order. Raises NotFound."""
+        after = _sequence(page_token) if page_token else 0
+        found = await retrying(
+            lambda: store.list_job_events(self._pool, job_id, after=after, limit=page_size + 1)
+        )
+        if not found and not await retrying(lambda: store.get_job_sequence(self._pool, job_id)):
             raise NotFound("job", str(job_id))
-        return events
+        page = tuple(found[:page_size])
+        return EventPage(page, str(page[-1].sequence) if len(found) > page_size else "")
 
     async def cancel(self, job_id: UUID, *, running: bool) -> CancelOutcome:
         """Cancel a job; one that runs only when ``running``, and then by asking its worker.
@@ -119,8 +126,8 @@ class Jobs:
 
         ``after``: the latest transition that cannot be of that retry.
         """
-        events = await retrying(lambda: store.list_job_events(self._pool, job_id))
-        return any(e.sequence > after and e.reason is Reason.OPERATOR_RETRY for e in events)
+        events = await retrying(lambda: store.list_job_events(self._pool, job_id, after=after))
+        return any(event.reason is Reason.OPERATOR_RETRY for event in events)
 
     async def watch(self, job_id: UUID) -> AsyncIterator[Job]:
         """Yield the job now and after every change seen, until it is terminal. Raises NotFound."""
@@ -161,6 +168,13 @@ def _fingerprint(which: JobFilter) -> str:
 def _token(place: int, which: JobFilter) -> str:
     raw = f"{place}:{_fingerprint(which)}".encode()
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _sequence(token: str) -> int:
+    """Return after which transition a page of events begins."""
+    if not _SEQUENCE.fullmatch(token):
+        raise InvalidArgument([FieldViolation("page_token", "is not a page token")])
+    return int(token)
 
 
 def _position(token: str, which: JobFilter) -> int:

@@ -140,21 +140,30 @@ class Queues:
         queue = await retrying(lambda: store.get_queue_id(self._pool, name))
         if queue is None:
             raise NotFound("queue", name)
+        oldest = await self._find_oldest_live(queue) if force else None
         # By its id: a try whose answer was lost may have freed the name for another queue.
         if not await retrying(lambda: store.delete_queue(self._pool, queue, force=force)):
             message = f"queue {name!r} has jobs that are not finished; force cancels them"
             raise FailedPrecondition(message, reason="QUEUE_NOT_EMPTY")
-        return await self._cancel_all(queue)
+        late = await self._cancel_all(queue)
+        if oldest is None and not late:
+            return 0
+        # Not what was moved here: the servers' own sweeps take part.
+        return await retrying(lambda: store.count_queue_cancelled(self._pool, queue, oldest or 0))
 
-    async def _cancel_all(self, queue: int) -> int:
-        cancelled = 0
+    async def _find_oldest_live(self, queue: int) -> int | None:
+        return await retrying(lambda: store.find_oldest_live(self._pool, queue))
+
+    async def _cancel_all(self, queue: int) -> bool:
+        """Return when no job of the queue is left, and whether there was any."""
+        had_any = False
         while await retrying(lambda: store.count_queue_live(self._pool, queue)):
+            had_any = True
             moved = await retrying(lambda: store.cancel_queue_jobs(self._pool, _CANCEL_PAGE))
             tell_moved(moved.cancelled, JobStatus.DEAD_LETTERED, Reason.CANCELLED)
-            cancelled += moved.count
             if not moved.count:
                 await asyncio.sleep(_CANCEL_PAUSE_S)
-        return cancelled
+        return had_any
 
     async def stats(self, name: str | None, window_s: float) -> Sequence[QueueStats]:
         """Return the figures of all queues or of one. Raises InvalidArgument, NotFound."""

@@ -1,5 +1,7 @@
 """What is asked of the system as a whole."""
 
+import asyncio
+
 from jobqueue.store.faults import retrying, translated
 from jobqueue.store.pool import Pool
 from jobqueue.store.queues import list_unhandled
@@ -23,7 +25,8 @@ class System:
     async def database(self) -> str:
         """Return PostgreSQL's version. Raises Unavailable or DeadlineExceeded when it is away."""
         with translated():
-            return str(await self._pool.fetchval(_VERSION, timeout=_PROBE_TIMEOUT_S))
+            async with asyncio.timeout(_PROBE_TIMEOUT_S):  # the wait for a connection, too
+                return str(await self._pool.fetchval(_VERSION))
 
     async def identity(self) -> str:
         """Return a name that no other database has. Raises Unavailable or DeadlineExceeded."""

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from jobqueue.domain.content import derived_job_ids
 from jobqueue.domain.job import JobSpec, Submitted
 from jobqueue.domain.limits import Limits
 from jobqueue.errors import NotFound
-from jobqueue.store.jobs import delete_job
+from jobqueue.store.jobs import delete_job, job_ids
 from jobqueue.store.pool import Connection, create_pool
 from jobqueue.submission.submitter import Submitter
 from tests.store.conftest import Connect
@@ -22,6 +23,7 @@ from tests.support.store import (
     spec,
     status,
     store,
+    store_items,
     submit,
     waits,
 )
@@ -115,6 +117,22 @@ async def test_a_key_that_is_freed_while_another_one_is_waited_for_can_be_had(
     made = await meanwhile(db, holder, way(submitter, [OURS, HELD]), lambda: delete_job(db, old))
     assert await status(db, old) is None
     await are_new(db, submitter, made)
+
+
+async def test_a_repeated_batch_finds_what_its_first_try_commits_after_the_look(
+    db: Connection, holder: Connection, submitter: Submitter
+) -> None:
+    known = await submitter.submit(HELD)
+    batch = [HELD, spec(queue="other")]
+    ids = job_ids(derived_job_ids("the-same-request", 2))
+    first = holder.transaction()
+    await first.start()
+    await store_items(holder, list(zip(ids, batch, strict=True)), atomic=True)
+    again = asyncio.create_task(submitter.submit_many(batch, "the-same-request"))
+    await eventually(lambda: waits(db, NAME), what="the second try waits for the first one's id")
+    await first.commit()
+    assert await again == [Submitted(known.job_id, existing=True), Submitted(ids[1])]
+    assert await db.fetchval("SELECT count(*) FROM jobqueue.jobs") == 2
 
 
 async def are_new(db: Connection, submitter: Submitter, made: Sequence[Submitted]) -> None:

@@ -2,18 +2,28 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
+import asyncpg
 import pytest
 import pytest_asyncio
 
-from jobqueue.domain.limits import Limits
-from jobqueue.errors import AlreadyExists, InvalidArgument, NotFound
+from jobqueue.domain.limits import MIB, Limits
+from jobqueue.errors import (
+    AlreadyExists,
+    DeadlineExceeded,
+    InvalidArgument,
+    NotFound,
+    ResourceExhausted,
+)
+from jobqueue.store import patience
 from jobqueue.store.pool import Connection, Pool, create_pool
+from jobqueue.submission.capacity import Capacity
 from jobqueue.submission.submitter import Submitter
 from tests.store.conftest import Connect
 from tests.support.store import add_queue, spec, store
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 
 class Announced(list[set[str]]):
@@ -101,7 +111,7 @@ async def test_many_callers_that_wait_for_one_held_key_leave_the_pool_to_others(
 ) -> None:
     await add_queue(db)
     holder = await another()
-    small = await create_pool(database, size=2)
+    small = await create_pool(database, size=2, connect_timeout_s=HANG_S)
     one = Submitter(small, Limits(), Announced())
     held = holder.transaction()
     await held.start()
@@ -141,7 +151,30 @@ async def test_a_cancelled_caller_takes_nobody_along(submitter: Submitter, db: C
     results = await asyncio.gather(*calls, return_exceptions=True)
     assert isinstance(results[1], asyncio.CancelledError)
     await submitter.close()
-    assert await jobs(db) == 3
+    assert await jobs(db) == 2
+
+
+async def test_more_than_a_server_holds_is_refused_batches_too_and_the_other_kind_is_free(
+    db: Connection, database: str
+) -> None:
+    await add_queue(db)
+    small = await create_pool(database, size=1)
+    one = Submitter(small, Limits(), Announced())
+    one._capacity = Capacity(most_bytes=4 * MIB)
+    large, more = spec(payload=b"x" * MIB), spec(payload=b"x")
+    async with asyncio.timeout(HANG_S):
+        async with small.acquire():  # so that all the others wait
+            calls = asyncio.gather(one.submit(large), one.submit_many([large, large]))
+            keyed = asyncio.create_task(one.submit(spec(idempotency_key="k")))
+            await asyncio.sleep(0)
+            for refused in (one.submit(more), one.submit_many([more])):
+                with pytest.raises(ResourceExhausted):
+                    await refused
+        await asyncio.gather(calls, keyed)
+        await one.submit_many([more])
+    assert await jobs(db) == 5
+    await one.close()
+    await small.close()
 
 
 @pytest.mark.parametrize(
@@ -173,6 +206,40 @@ async def test_what_can_run_now_is_announced_after_it_is_stored(
     assert announced == [{"q"}, {"q", "other"}]
 
 
+async def test_a_date_that_is_past_is_announced_and_one_to_come_is_not(
+    submitter: Submitter, db: Connection, announced: Announced
+) -> None:
+    await add_queue(db, "other")
+    past, to_come = datetime(2020, 1, 1, tzinfo=UTC), datetime.now(UTC) + timedelta(days=1)
+    await submitter.submit(spec(not_before=to_come))
+    await submitter.submit(spec(not_before=past))
+    await submitter.submit_many([spec(queue="other", not_before=to_come)])
+    await submitter.submit_many([spec(queue="other", not_before=past), spec(delay_s=60.0)])
+    await submitter.close()
+    assert sorted(map(sorted, announced)) == [["other"], ["q"]]
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_nobody_waits_to_hear_whether_a_date_is_past(
+    submitter: Submitter, announced: Announced, key: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = asyncio.Event()
+
+    async def no_answer(*_: object) -> bool:
+        asked.set()
+        return await asyncio.Event().wait()
+
+    monkeypatch.setattr("jobqueue.submission.submitter.has_past", no_answer)
+    dated = spec(not_before=datetime(2020, 1, 1, tzinfo=UTC), idempotency_key=key)
+    async with asyncio.timeout(HANG_S):
+        for _ in range(2):
+            await submitter.submit(dated)
+            await submitter.submit_many([dated, spec(queue="q", not_before=dated.not_before)])
+        await asked.wait()
+        await submitter.close()
+    assert announced == []
+
+
 async def test_a_cut_connection_is_not_the_callers_concern(
     submitter: Submitter, db: Connection, pool: Pool
 ) -> None:
@@ -183,6 +250,78 @@ async def test_a_cut_connection_is_not_the_callers_concern(
     answer = await submitter.submit(spec())
     assert not answer.existing
     assert await jobs(db) == 1
+
+
+@pytest.mark.parametrize("key", [None, "k"])
+async def test_connections_that_died_without_a_word_stop_no_submission(
+    submitter: Submitter,
+    db: Connection,
+    pool: Pool,
+    key: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(patience, "FIRST_S", 1.0)
+    async with AsyncExitStack() as held:
+        for _ in range(4):  # more than there are tries
+            connection = await held.enter_async_context(pool.acquire())
+            connection._transport.pause_reading()  # type: ignore[attr-defined]
+    async with asyncio.timeout(HANG_S):
+        first = await submitter.submit(spec(idempotency_key=key))
+        second = await submitter.submit(spec(payload=b"2", idempotency_key=key and "k2"))
+        assert await pool.fetchval("SELECT 1") == 1
+    assert {first.existing, second.existing} == {False}
+    assert await jobs(db) == 2
+    assert not [task for task in asyncio.all_tasks() if "Connection.close" in repr(task)]
+
+
+async def test_a_flush_on_a_slow_database_goes_through_once(
+    submitter: Submitter, db: Connection, another: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "FIRST_S", 0.2)
+    holder = await another()
+    held = holder.transaction()
+    await held.start()
+    await holder.execute("LOCK TABLE jobqueue.jobs IN SHARE MODE")
+    calls = asyncio.gather(*[submitter.submit(spec()) for _ in range(3)])
+    tries: set[asyncpg.Record] = set()
+
+    async def tried_again() -> bool:
+        tries.update(await waiting_flushes(db))
+        return len(tries) > 1
+
+    await eventually(tried_again, what="a second try of the flush")
+    await held.commit()
+    assert [answer.existing for answer in await calls] == [False] * 3
+    assert await jobs(db) == 3
+
+
+async def test_what_was_given_up_for_a_lock_waits_for_it_no_longer(
+    submitter: Submitter, db: Connection, another: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(patience, "FIRST_S", 0.1)
+    holder = await another()
+    held = holder.transaction()
+    await held.start()
+    await holder.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+    await holder.execute("LOCK TABLE jobqueue.jobs IN SHARE MODE")
+    with pytest.raises(DeadlineExceeded):
+        await submitter.submit(spec())
+
+    async def nothing_waits() -> bool:
+        return not await waiting_flushes(db)
+
+    await eventually(nothing_waits, what="the end of all tries")
+    await held.rollback()
+    assert await jobs(db) == 0
+
+
+async def waiting_flushes(db: Connection) -> list[asyncpg.Record]:
+    """Return one row for each flush that waits for a lock; a later try is another row."""
+    waiting = """
+        SELECT pid, query_start FROM pg_stat_activity WHERE datname = current_database()
+        AND query LIKE '%submit_jobs%' AND wait_event_type = 'Lock'
+    """
+    return list(await db.fetch(waiting))
 
 
 async def gone(db: Connection, pid: int) -> bool:

@@ -118,7 +118,36 @@ async def test_a_cancelled_caller_counts_as_one_who_came(flushes: Flushes) -> No
     (staying,) = submitted(batcher, 4)
     (await flushes.begun()).set()
     assert await staying == -4
-    assert flushes.seen == [[1, 2], [3, 4]]
+    assert flushes.seen == [[1, 2], [4]]
+
+
+async def test_no_flush_takes_the_items_of_callers_who_gave_up(flushes: Flushes) -> None:
+    batcher = Batcher(flushes, 2)
+    first = submitted(batcher, 1)
+    may_end = await flushes.begun()
+    leaving = submitted(batcher, 2, 3, 4)
+    staying = submitted(batcher, 5, 6)
+    await asyncio.sleep(0)
+    for call in leaving:
+        call.cancel()
+    may_end.set()
+    (await flushes.begun()).set()
+    assert await asyncio.gather(*first, *staying) == [-1, -5, -6]
+    assert flushes.seen == [[1], [5, 6]]
+
+
+async def test_a_flush_of_which_all_callers_gave_up_is_none(flushes: Flushes) -> None:
+    batcher = Batcher(flushes, 2)
+    first = submitted(batcher, 1)
+    may_end = await flushes.begun()
+    leaving = submitted(batcher, 2, 3)
+    await asyncio.sleep(0)
+    may_end.set()
+    for call in leaving:
+        call.cancel()
+    await batcher.drain()
+    assert await asyncio.gather(*first) == [-1]
+    assert flushes.seen == [[1]]
 
 
 async def test_an_error_of_a_flush_reaches_each_of_its_callers_and_nobody_else() -> None:
@@ -142,4 +171,4 @@ async def test_draining_answers_those_who_wait_for_company(flushes: Flushes) -> 
     drained = asyncio.create_task(batcher.drain())
     (await flushes.begun()).set()
     await drained
-    assert alone.done() or await alone == -3
+    assert await alone == -3
