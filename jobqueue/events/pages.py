@@ -13,6 +13,9 @@ from jobqueue.store.pool import STATEMENT_TIMEOUT_S, SWEEP_TIMEOUT_S, Pool
 PAGE_EVENTS = MAX_IN_FLIGHT
 PAGE_BYTES = 4 * 1024 * 1024
 """Of details, not counting the last one; two pages are in memory at most."""
+_LEAST_SHARE = 1 / 128
+_GROWTH = 1.1
+"""Slow: a page that is too large for Kafka costs the whole time of a delivery."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,19 @@ class Pages:
         self._event_bytes = event_bytes
         self._ahead: tuple[Window, asyncio.Task[Sheet]] | None = None
         self._within_s = STATEMENT_TIMEOUT_S
+        self._share = 1.0
+
+    def shrink(self) -> None:
+        """Read pages of half the size from now on: Kafka did not take one in time."""
+        self._share = max(self._share / 2, _LEAST_SHARE)
+
+    def grow(self) -> None:
+        """Read somewhat larger ones again: it took one."""
+        self._share = min(self._share * _GROWTH, 1.0)
+
+    def sized(self, most: int) -> int:
+        """Return how much of ``most`` a page may have now."""
+        return max(int(most * self._share), 1)
 
     @property
     def ahead(self) -> bool:
@@ -96,8 +112,8 @@ class Pages:
             self._pool,
             lease,
             window,
-            most_events=PAGE_EVENTS,
-            most_bytes=PAGE_BYTES,
+            most_events=self.sized(PAGE_EVENTS),
+            most_bytes=self.sized(PAGE_BYTES),
             within_s=self._within_s,
         )
         # In a thread: thousands would hold up the loop.

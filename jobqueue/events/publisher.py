@@ -6,6 +6,7 @@ memory holds two pages of events whatever Kafka does.
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -109,6 +110,39 @@ class _Cause:
             self.text = error.str()
 
 
+class _Held:
+    """A producer that is used in threads, one at a time, and ended in one that nobody waits for.
+
+    Its end joins the library's threads, and one of them may ask for a name for ten seconds: so
+    neither the loop nor its executor, for which a program waits, may hold the last reference.
+    """
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer: Producer | None = producer
+        self._lock = threading.Lock()
+
+    async def use(self, work: Callable[[Producer], object]) -> None:
+        """Let ``work`` have it, in a thread. Raises Unavailable after ``drop``."""
+        await asyncio.to_thread(self._used, work)
+
+    def drop(self) -> None:
+        """End it, once its last use is over; what is under way is heard of no more."""
+        # A daemon: it must not keep the program from ending.
+        threading.Thread(target=self._drop, name="kafka", daemon=True).start()
+
+    def _used(self, work: Callable[[Producer], object]) -> None:
+        with self._lock:
+            if self._producer is None:
+                raise Unavailable("the producer was abandoned", reason="KAFKA_ABANDONED")
+            work(self._producer)
+
+    def _drop(self) -> None:
+        with self._lock:
+            producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.purge()
+
+
 class Publisher:
     """Sends records to one topic. ``open`` first; nothing is asked of Kafka before ``publish``."""
 
@@ -119,7 +153,7 @@ class Publisher:
         self.flights = 0
         self._cause = _Cause()
         self._options = producer_options(settings) | overrides
-        self._producer: Producer | None = None
+        self._producer: _Held | None = None
 
     @property
     def last_error(self) -> str:
@@ -144,10 +178,10 @@ class Publisher:
         """Forget what is under way; reports of it are heard no more."""
         producer, self._producer = self._producer, None
         if producer is not None:
-            producer.purge()
+            producer.drop()
 
-    def _open(self, **overrides: Any) -> Producer:
-        self._producer = _made(self._options | {"error_cb": self._cause.note} | overrides)
+    def _open(self, **overrides: Any) -> _Held:
+        self._producer = _Held(_made(self._options | {"error_cb": self._cause.note} | overrides))
         return self._producer
 
     async def _apart(self, whole: _Flight) -> dict[int, Failure]:
@@ -169,12 +203,12 @@ class Publisher:
             self.abandon()
         return failures
 
-    async def _fly(self, producer: Producer, records: Mapping[int, Record]) -> _Flight:
+    async def _fly(self, producer: _Held, records: Mapping[int, Record]) -> _Flight:
         flight = _Flight(records, len(records))
-        await asyncio.to_thread(self._send, producer, flight)
+        await producer.use(lambda held: self._send(held, flight))
         self.most_in_flight = max(self.most_in_flight, len(records))
         while flight.left:
-            await asyncio.to_thread(producer.flush, _FLUSH_S)
+            await producer.use(lambda held: held.flush(_FLUSH_S))
         flight.landed()
         self.flights += 1
         return flight

@@ -37,7 +37,7 @@ from jobqueue.store.events import (
     extend_cursor,
     list_resends,
     move_cursor,
-    park_event,
+    park_events,
     remove_parked,
     take_cursor,
 )
@@ -138,9 +138,14 @@ class Relay(Service):
         return self._lease
 
     async def _publish_next(self, lease: CursorLease) -> bool:
-        """Publish one page; True when more waits. What was read ahead is void after a failure."""
+        """Publish what was asked for again, and one page; True when more waits.
+
+        Both in each turn, so that neither waits for all of the other. What was read ahead is void
+        after a failure.
+        """
         try:
-            return await self._resend(lease) or await self._advance(lease)
+            resent = await self._resend(lease)
+            return await self._advance(lease) or resent
         except BaseException:
             await self._pages.drop()
             raise
@@ -153,12 +158,12 @@ class Relay(Service):
             return False
         causes = await self._publish(lease, sheet.waves)
         await self._pass(lease, sheet, _picked(sheet.groups, causes))
+        self._pages.grow()
         return self._pages.ahead or sheet.count >= _FEW_EVENTS
 
     async def _pass(self, lease: CursorLease, sheet: Sheet, refused: "_Refused") -> None:
         async with self._pool.acquire() as connection, transaction(connection):
-            for event, cause in refused:
-                await park_event(connection, event, cause)
+            await park_events(connection, refused)
             if not await move_cursor(connection, lease, sheet.upto):
                 raise _LeaseLost
         self._tell_parked(refused)
@@ -168,7 +173,7 @@ class Relay(Service):
         now = self._clock.monotonic()
         if now - self._resends_at < 1.0:
             return False
-        events = await list_resends(self._pool, _RESEND_PAGE)
+        events = await list_resends(self._pool, self._pages.sized(_RESEND_PAGE))
         if not events:
             self._resends_at = now
             return False
@@ -177,9 +182,9 @@ class Relay(Service):
         refused = _picked(groups, causes)
         sent = [event.event_id for event in events if event.event_id not in causes]
         async with self._pool.acquire() as connection, transaction(connection):
-            for event, cause in refused:
-                await park_event(connection, event, cause)
+            await park_events(connection, refused)
             await remove_parked(connection, sent)
+        self._pages.grow()
         self._tell_parked(refused)
         return True
 
@@ -244,6 +249,7 @@ class Relay(Service):
 
     def _retry_later(self, failed: "_KafkaFailed") -> float:
         self._kafka_failures += 1
+        self._pages.shrink()
         self._enter(RelayState.FAILING, failed.cause)
         return float(min(_FIRST_PAUSE_S * 2 ** min(self._kafka_failures, 8), _LAST_PAUSE_S))
 

@@ -13,9 +13,13 @@ from typing import TypeVar
 
 from jobqueue.domain.job import JobEvent
 from jobqueue.errors import DeadlineExceeded, FailedPrecondition, Unavailable
+from jobqueue.events.places import Place
 from jobqueue.store.events import (
+    BEGINNING,
+    LogPage,
     Step,
     TailStart,
+    find_first_event,
     list_events_after,
     list_new_events,
     start_tail,
@@ -27,6 +31,8 @@ T = TypeVar("T")
 
 RECENT_EVENTS = 1_000
 _PAGE = 1_000
+_DISORDER = 10_000
+"""Events that were written at once are not stored in the order of their ids."""
 _POLL_S = 0.25
 _OUTAGE_S = 1.0
 _AWAY = (Unavailable, DeadlineExceeded, FailedPrecondition)
@@ -41,6 +47,8 @@ class Wanted:
     types: frozenset[str] = field(default_factory=frozenset)
     after: int | None = None
     """Begin after this event id. None: with the newest, or with what comes when following."""
+    place: Place | None = None
+    """Go on from here, whatever ``after`` says."""
 
     def picks(self, events: Iterable[JobEvent]) -> list[JobEvent]:
         """Return those of the types that are wanted."""
@@ -53,23 +61,29 @@ class Tail:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def read(self, wanted: Wanted, *, follow: bool) -> AsyncGenerator[JobEvent, None]:
+    async def read(self, wanted: Wanted, *, follow: bool) -> AsyncGenerator[JobEvent | Place, None]:
         """Yield what is recorded, then, when following, what comes, without an end.
 
+        In between, and first of all, the place that was reached.
         A follower waits while PostgreSQL is away, and misses nothing. Events of jobs that were
         deleted long ago are left out. Raises FailedPrecondition on a standby of PostgreSQL, which
-        cannot tell what is still to come.
+        cannot tell what is still to come; one who follows from a place waits there too.
         """
-        place = await retrying(lambda: _present(self._pool))
         reader = _Reader(self._pool, wanted, patient=follow)
-        after = _first(wanted, place, follow=follow)
-        async for event in reader.past(after, place):
-            yield event
+        if wanted.place is not None:
+            place = wanted.place.within(await reader.present())
+        else:
+            present = await retrying(lambda: _present(self._pool))
+            place = Place(Step(BEGINNING, present), _first(wanted, present, follow=follow))
+        yield place
+        async for each in reader.rest(place):
+            yield each
+        end = place.step.end
         while follow:
             await asyncio.sleep(_POLL_S)
-            begun, place = place, await reader.present()
-            async for event in reader.news(begun, place):
-                yield event
+            begun, end = end, await reader.present()
+            async for each in reader.news(begun, end):
+                yield each
 
 
 class _Reader:
@@ -84,38 +98,76 @@ class _Reader:
     async def present(self) -> TailStart:
         return await self._ask(lambda: _present(self._pool))
 
-    async def past(self, after: int, end: TailStart) -> AsyncGenerator[JobEvent, None]:
+    async def rest(self, place: Place) -> AsyncGenerator[JobEvent | Place, None]:
+        """Yield what is left of a step."""
+        past = place.step.start == BEGINNING
+        told = self._past(place.step, place.after) if past else self._told(place)
+        async for each in told:
+            yield each
+
+    async def _past(self, step: Step, after: int) -> AsyncGenerator[JobEvent | Place, None]:
         """Yield what is recorded after an event id. What comes shortly before counts as had."""
+        end = step.end
         upto = min(after, _recent(end)) if self._patient else after
+        if upto < _recent(end):
+            # Of old ids nothing may be left: they would be walked for minutes.
+            first = await self._ask(lambda: find_first_event(self._pool))
+            upto = end.last_eid if first is None else max(upto, first - _DISORDER)
         while upto < end.last_eid:
-            page = await self._ask(
-                lambda upto=upto: list_events_after(  # type: ignore[misc]
-                    self._pool, after=upto, end=end, limit=_PAGE, queue=self._wanted.queue
-                )
-            )
+            page = await self._range(step, upto)
             for event in self._new(end, page.events):
                 if event.event_id > after:
                     yield event
             upto = page.upto
+            yield Place(step, max(upto, after))
 
-    async def news(self, begun: TailStart, end: TailStart) -> AsyncGenerator[JobEvent, None]:
+    async def news(
+        self, begun: TailStart, end: TailStart
+    ) -> AsyncGenerator[JobEvent | Place, None]:
         """Yield a window in pages: one who reads slowly costs no memory."""
         again = None if begun.epoch == end.epoch else _recent(begun)
-        after, full = 0, begun.snapshot != end.snapshot or again is not None
-        while full:
-            found = await self._ask(
-                lambda after=after: list_new_events(  # type: ignore[misc]
-                    self._pool,
-                    Step(begun, end, again),
-                    after=after,
-                    limit=_PAGE,
-                    queue=self._wanted.queue,
-                )
-            )
-            for event in self._new(end, found):
+        if begun.snapshot == end.snapshot and again is None:
+            return
+        async for each in self._told(Place(Step(begun, end, again), 0)):
+            yield each
+
+    async def _told(self, place: Place) -> AsyncGenerator[JobEvent | Place, None]:
+        async for page in self._pages(place.step, place.after):
+            for event in self._new(place.step.end, page.events):
                 yield event
+            yield Place(place.step, page.upto)
+
+    async def _pages(self, step: Step, after: int) -> AsyncGenerator[LogPage, None]:
+        """Yield a window, a page at a time.
+
+        To look for a page in all of a large window costs as much as that. So it is done for the
+        first one, and again only where the ranges of ids after it have an empty one.
+        """
+        while after < step.end.last_eid:
+            found = await self._anywhere(step, after)
             full = len(found) == _PAGE
-            after = found[-1].event_id if found else after
+            page = LogPage(found, found[-1].event_id if full else step.end.last_eid)
+            yield page
+            while page.events and page.upto < step.end.last_eid:
+                page = await self._range(step, page.upto)
+                yield page
+            after = page.upto
+
+    async def _range(self, step: Step, after: int) -> LogPage:
+        """Return the next range of ids."""
+        return await self._ask(
+            lambda: list_events_after(
+                self._pool, step, after=after, limit=_PAGE, queue=self._wanted.queue
+            )
+        )
+
+    async def _anywhere(self, step: Step, after: int) -> list[JobEvent]:
+        """Return the next page, however far off."""
+        return await self._ask(
+            lambda: list_new_events(
+                self._pool, step, after=after, limit=_PAGE, queue=self._wanted.queue
+            )
+        )
 
     def _new(self, end: TailStart, events: Iterable[JobEvent]) -> list[JobEvent]:
         """Return those that are wanted and were not had; remember those that may come again.

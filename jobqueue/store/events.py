@@ -6,7 +6,7 @@ and was not then, in the order of event ids, which is the order of each job's se
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from jobqueue.domain.event import EventGroup, ParkedEvent, StreamEvent
 from jobqueue.domain.job import JobEvent
@@ -25,12 +25,13 @@ _MOVE = statement("move_event_cursor")
 _BACKLOG = statement("count_event_backlog")
 _LOCK = statement("lock_event_cursor")
 _REMOVE = statement("remove_event_cursor")
-_PARK = statement("park_event")
+_PARK = statement("park_events")
 _LIST_PARKED = statement("list_parked_events")
 _RESEND = statement("resend_parked_events")
 _LIST_RESENDS = statement("list_resends")
 _REMOVE_PARKED = statement("remove_parked_events")
 _START_TAIL = statement("start_event_tail")
+_FIND_FIRST = statement("find_first_event")
 _LIST_AFTER = statement("list_events_after")
 _LIST_NEW = statement("list_new_events")
 
@@ -187,10 +188,11 @@ async def remove_cursor(db: Connection, name: str) -> None:
     await db.execute(_REMOVE, name)
 
 
-async def park_event(db: Db, event: StreamEvent, cause: str) -> None:
-    """Set an event aside that was refused for good."""
-    *own, kind = event
-    await db.execute(_PARK, *own, *kind, cause)
+async def park_events(db: Db, refused: Sequence[tuple[StreamEvent, str]]) -> None:
+    """Set events aside that were refused for good, each with its cause; thousands at once."""
+    if refused:
+        rows = [(*event[:-1], *event.kind, cause) for event, cause in refused]
+        await db.execute(_PARK, *zip(*rows, strict=True))
 
 
 async def list_parked(db: Db, *, after: int, limit: int) -> list[ParkedEvent]:
@@ -225,13 +227,14 @@ async def start_tail(db: Db) -> TailStart:
     return TailStart(row["snapshot"], row["since"], row["last_eid"], row["epoch"], row["standby"])
 
 
-async def list_events_after(
-    db: Db, *, after: int, end: TailStart, limit: int, queue: str | None
-) -> LogPage:
-    """Return the events of a range of ``limit`` ids, as far as ``end`` shows them."""
-    upto = min(after + limit, end.last_eid)
-    rows = await db.fetch(_LIST_AFTER, after, upto, queue, end.snapshot)
-    return LogPage([job_event(row) for row in rows], upto)
+async def find_first_event(db: Db) -> int | None:
+    """Return the first event id, or one that few are below; None: there are no events."""
+    first: int | None = await db.fetchval(_FIND_FIRST)
+    return first
+
+
+BEGINNING = TailStart("1:1:", datetime(1, 1, 1, tzinfo=UTC), 0, "", standby=False)
+"""The place before all events."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +249,25 @@ class Step:
     again: int | None = None
 
 
+async def list_events_after(
+    db: Db, step: Step, *, after: int, limit: int, queue: str | None
+) -> LogPage:
+    """Return what became visible in a step, of a range of ``limit`` ids; costs no more than it."""
+    start, end = step.start, step.end
+    upto = min(after + limit, end.last_eid)
+    rows = await db.fetch(
+        _LIST_AFTER, after, upto, queue, start.snapshot, start.since, end.snapshot, step.again
+    )
+    return LogPage([job_event(row) for row in rows], upto)
+
+
 async def list_new_events(
     db: Db, step: Step, *, after: int, limit: int, queue: str | None
 ) -> list[JobEvent]:
-    """Return what became visible in a step, by id, a page after an id."""
+    """Return what became visible in a step, by id, a page after an id.
+
+    Costs as much as the whole step, whatever the page.
+    """
     start, end = step.start, step.end
     rows = await db.fetch(
         _LIST_NEW, start.snapshot, start.since, end.snapshot, queue, after, limit, step.again

@@ -12,17 +12,31 @@ from confluent_kafka import KafkaError, Message, Producer
 from jobqueue.domain.outcome import Failed
 from jobqueue.events import publisher
 from jobqueue.events.encode import Record
+from jobqueue.events.pages import PAGE_EVENTS
 from jobqueue.events.relay import Relay
 from jobqueue.events.signals import EVENTS_PARKED, Parked
-from jobqueue.store.events import list_parked, resend_parked
-from jobqueue.store.pool import Pool
+from jobqueue.store.events import (
+    extend_cursor,
+    list_parked,
+    move_cursor,
+    open_window,
+    park_events,
+    read_page,
+    resend_parked,
+    take_cursor,
+)
+from jobqueue.store.leases import settle_leases
+from jobqueue.store.pool import Pool, create_pool
 from tests.support.kafka import Listener
 from tests.support.kafka_way import Way
-from tests.support.relays import all_arrive, recorded_events, relaying, run_jobs
-from tests.support.store import add_queue, claim, settle, submit
-from tests.support.waiting import eventually
+from tests.support.query_counter import QueryCounter
+from tests.support.relays import all_arrive, recorded_events, relay, relaying, run_jobs
+from tests.support.store import WORKER, add_queue, claim, settle, settlement, submit
+from tests.support.waiting import HANG_S, eventually
 
 LIMIT_BYTES = 4_000
+REFUSED = 1_000
+PARKED = "SELECT count(*) FROM jobqueue.parked_events"
 WINDOWS_OPEN = "SELECT count(*) FROM jobqueue.event_cursors WHERE window_end IS NOT NULL"
 
 
@@ -141,6 +155,82 @@ async def test_batches_that_are_too_large_for_a_broker_are_sent_in_parts(
     assert way.requests_refused > 0, "some batches were too large"
     assert not await parked_ids(pool)
     assert len(listener.heard) == len(listener.first_deliveries()), "none was sent twice"
+
+
+async def test_a_page_of_refused_events_is_parked_by_one_statement(
+    database: str, pool: Pool, way: Way, topic: str
+) -> None:
+    async with relaying(pool, way, topic) as first:
+        await first.stop()
+    await add_queue(pool)
+    await submit(pool, REFUSED)
+    failures = [settlement(job, Failed(noise(2_000))) for job in await claim(pool, REFUSED)]
+    await settle_leases(pool, worker=WORKER, settlements=failures)
+    async with QueryCounter(database) as counter:
+        counted = await create_pool(counter.dsn, connect_timeout_s=HANG_S)
+        async with relaying(counted, way, topic, **{"message.max.bytes": 1_500}):
+
+            async def all_parked() -> bool:
+                return int(await pool.fetchval(PARKED)) == REFUSED
+
+            await eventually(all_parked, within_s=60, what="refused events")
+        await counted.close()
+    assert counter.queries < REFUSED
+
+
+async def test_what_is_resent_does_not_hold_up_what_is_new(
+    pool: Pool, way: Way, topic: str, listener: Listener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobqueue.events.relay._RESEND_PAGE", 1)
+    async with relaying(pool, way, topic) as first:
+        await first.stop()
+    await add_queue(pool)
+    await run_jobs(pool, 100)
+    await park_all(pool)
+    resent = await resend_parked(pool, None)
+    await submit(pool, 1)
+    async with relaying(pool, way, topic):
+        await eventually(lambda: _heard_newest(pool, listener), within_s=60)
+        assert len(listener.heard) < resent / 2
+        await all_arrive(pool, listener)
+
+
+async def test_pages_that_an_outage_made_small_grow_with_what_is_resent(
+    pool: Pool, way: Way, topic: str, listener: Listener
+) -> None:
+    async with relaying(pool, way, topic) as first:
+        await first.stop()
+    await add_queue(pool)
+    await run_jobs(pool, 20)
+    await park_all(pool)
+    await resend_parked(pool, None)
+    recovered = relay(pool, way.settings(topic))
+    for _ in range(9):
+        recovered._pages.shrink()
+    least = recovered._pages.sized(PAGE_EVENTS)
+    await recovered.start()
+    await eventually(lambda: _none_parked(pool))
+    await recovered.stop()
+    assert recovered._pages.sized(PAGE_EVENTS) > 2 * least
+    await all_arrive(pool, listener)
+
+
+async def _heard_newest(pool: Pool, listener: Listener) -> bool:
+    newest = max(event_id for event_id, _, _ in await recorded_events(pool))
+    return newest in {each.event.event_id for each in listener.listen(0.01)}
+
+
+async def park_all(pool: Pool) -> None:
+    """Let a relay have been refused everything so far."""
+    lease = await take_cursor(pool, "kafka", "test", HANG_S)
+    assert lease is not None
+    window = await open_window(pool, lease)
+    assert window is not None
+    page = await read_page(pool, lease, window, most_events=9_999, most_bytes=9_999)
+    events = sorted(event for group in page.groups for event in group.events())
+    await park_events(pool, [(event, "not now") for event in events])
+    assert await move_cursor(pool, lease, window.last)
+    assert await extend_cursor(pool, lease, 0.0)
 
 
 async def test_an_event_too_large_for_a_broker_is_parked_and_the_rest_of_its_batch_flows(

@@ -4,20 +4,25 @@ import asyncio
 import json
 import signal
 from asyncio.subprocess import PIPE
+from collections.abc import Sequence
+from contextlib import aclosing
+from functools import partial
 
 import pytest
 
 from jobqueue.client import AsyncClient
 from jobqueue.domain.job import JobEvent
 from jobqueue.errors import InvalidArgument, NotFound
-from jobqueue.store.pool import Pool
+from jobqueue.rpc import guard
+from jobqueue.rpc.signals import CALL_ENDED, CallEnded
+from jobqueue.store.pool import Connection, Pool
 from tests.support.facade import Facade, serving
 from tests.support.kafka import Listener
 from tests.support.kafka_way import Way
 from tests.support.programs import ctl_command, environment, run_ctl
 from tests.support.relays import EVENTS_PER_JOB, all_arrive, run_jobs
 from tests.support.store import add_queue, submit
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 PARK = """
     INSERT INTO jobqueue.parked_events
@@ -38,7 +43,7 @@ async def kafka_state(server: Facade) -> tuple[str, str]:
 
 
 async def test_a_follower_sees_every_event_once_also_those_that_commit_late(
-    database: str, pool: Pool
+    database: str, conn: Connection, pool: Pool
 ) -> None:
     seen: list[JobEvent] = []
     async with serving(database) as server, client_of(server) as client:
@@ -51,8 +56,8 @@ async def test_a_follower_sees_every_event_once_also_those_that_commit_late(
 
         following = asyncio.create_task(follow())
         await eventually(lambda: _has(seen, 1))
-        async with pool.acquire() as late, late.transaction():
-            await submit(late, 2)
+        async with conn.transaction():
+            await submit(conn, 2)
             await submit(pool, 1)
             await eventually(lambda: _has(seen, 2))
         await eventually(lambda: _has(seen, 4))
@@ -61,7 +66,53 @@ async def test_a_follower_sees_every_event_once_also_those_that_commit_late(
     assert len({event.event_id for event in seen}) == len(seen) == 4
 
 
-async def _has(seen: list[JobEvent], count: int) -> bool:
+async def test_a_follower_whose_server_ends_goes_on_at_another_one_where_it_was(
+    database: str, conn: Connection, pool: Pool
+) -> None:
+    async with serving(database) as server, serving(database) as other:
+        client = AsyncClient(f"ipv4:127.0.0.1:{server.port},127.0.0.1:{other.port}")
+        await add_queue(pool)
+        await submit(pool, 1)
+        async with aclosing(client.tail_events("q", after=0, follow=True)) as events:
+            seen = [await anext(events)]
+            async with conn.transaction():
+                await submit(conn, 1)
+                await submit(pool, 1)
+                seen.append(await anext(events))
+                await server.server.stop(grace_s=0.0)
+                following = asyncio.ensure_future(anext(events))
+            await submit(pool, 1)
+            async with asyncio.timeout(HANG_S):
+                seen += [await following, await anext(events)]
+        await client.close()
+    assert sorted(event.event_id for event in seen) == [1, 2, 3, 4]
+
+
+async def test_a_follower_notices_nothing_when_a_stream_has_had_its_time(
+    database: str, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "STREAM_S", 1.0)
+    ended: list[str] = []
+
+    def note(call: CallEnded) -> None:
+        if call.method == "EventService/TailEvents":
+            ended.append(call.status_code)
+
+    stop = CALL_ENDED.subscribe(note)
+    async with serving(database) as server, client_of(server) as client:
+        await add_queue(pool)
+        async with aclosing(client.tail_events("q", after=0, follow=True)) as events:
+            seen = []
+            for streams in range(3):
+                await eventually(partial(_has, ended, streams))
+                await submit(pool, 1)
+                seen.append(await asyncio.wait_for(anext(events), HANG_S))
+    stop()
+    assert [event.event_id for event in seen] == [1, 2, 3]
+    assert ended[:2] == ["UNAVAILABLE"] * 2
+
+
+async def _has(seen: Sequence[object], count: int) -> bool:
     return len(seen) >= count
 
 

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from jobqueue.domain.outcome import Failed
+from jobqueue.store.doctor import list_cursor_lags
 from jobqueue.store.events import (
     Backlog,
     CursorLease,
@@ -15,23 +17,40 @@ from jobqueue.store.events import (
     list_resends,
     move_cursor,
     open_window,
-    park_event,
+    park_events,
     read_page,
     resend_parked,
     take_cursor,
 )
 from jobqueue.store.pool import Connection
 from tests.store.conftest import Connect
-from tests.support.store import add_queue, claim, set_clock_back, submit, waits_for_lock
+from tests.support.store import (
+    add_queue,
+    claim,
+    claim_one,
+    restore_dump,
+    set_clock_back,
+    settle,
+    submit,
+    waits_for_lock,
+)
 from tests.support.waiting import eventually
 
 
 async def taken(db: Connection) -> CursorLease:
     await add_queue(db)
     await add_cursor(db, "kafka")
+    return await retaken(db)
+
+
+async def retaken(db: Connection) -> CursorLease:
     lease = await take_cursor(db, "kafka", "a server", 60.0)
     assert lease is not None
     return lease
+
+
+async def event_ids(db: Connection) -> list[int]:
+    return [row["eid"] for row in await db.fetch("SELECT eid FROM jobqueue.job_events ORDER BY 1")]
 
 
 async def opened(db: Connection, lease: CursorLease) -> Window:
@@ -74,7 +93,7 @@ async def test_a_window_is_what_was_committed_when_it_opened_and_was_not_passed_
     await young_ends.commit()
     windows.append(await passed(db, lease, window, most))
     windows.append(await passed(db, lease, await opened(db, lease), most))
-    ids = [row["eid"] for row in await db.fetch("SELECT eid FROM jobqueue.job_events ORDER BY 1")]
+    ids = await event_ids(db)
     assert windows == [[ids[3]], [ids[0], ids[1], ids[5]], [ids[2], ids[4]]]
 
 
@@ -139,6 +158,40 @@ async def test_the_backlog_is_what_is_left_of_the_open_window_and_what_came_afte
     assert await count_backlog(db, "kafka") == Backlog(0, 0.0, 0)
 
 
+async def test_a_restored_dump_is_passed_once_though_its_transactions_are_yet_to_come(
+    bare: Connection,
+) -> None:
+    await taken(bare)
+    await submit(bare, 5)
+    await restore_dump(bare)
+    lease = await retaken(bare)
+    restored = await event_ids(bare)
+    assert await passed(bare, lease, await opened(bare, lease), 2) == restored
+    assert await open_window(bare, lease) is None
+    assert await count_backlog(bare, "kafka") == Backlog(0, 0.0, 0)
+    await submit(bare, 5)
+    new = [eid for eid in await event_ids(bare) if eid not in restored]
+    assert await passed(bare, lease, await opened(bare, lease), 2) == new
+    assert [lag.behind_s for lag in await list_cursor_lags(bare) if lag.name == "kafka"] == [None]
+
+
+@pytest.mark.parametrize("most", [1, 100], ids=["in-pages", "at-once"])
+async def test_events_of_jobs_that_nothing_is_known_of_are_passed_untold(
+    bare: Connection, most: int
+) -> None:
+    lease = await taken(bare)
+    unknown, _ = await submit(bare, 2)
+    await settle(bare, await claim_one(bare), Failed("long" * 500))
+    known = await bare.fetch(
+        "SELECT eid FROM jobqueue.job_events e JOIN jobqueue.jobs j ON j.id = e.job "
+        "WHERE j.job_id <> $1 ORDER BY 1", unknown
+    )  # fmt: skip
+    await bare.execute("DELETE FROM jobqueue.jobs WHERE job_id = $1", unknown)
+    told = await passed(bare, lease, await opened(bare, lease), most)
+    assert told == [row["eid"] for row in known]
+    assert await open_window(bare, lease) is None
+
+
 @pytest.mark.direct
 @pytest.mark.parametrize("lost", [False, True], ids=["extended", "lost"])
 async def test_a_window_opens_though_its_lease_is_extended_meanwhile_and_not_once_it_is_lost(
@@ -173,7 +226,7 @@ async def test_whoever_lost_the_cursor_reads_no_later_event_of_a_job_without_its
         new = await take_cursor(db, "kafka", "another server", 60.0)
         assert new is not None
         assert await move_cursor(db, new, window.last)
-    ids = [row["eid"] for row in await db.fetch("SELECT eid FROM jobqueue.job_events ORDER BY 1")]
+    ids = await event_ids(db)
     assert window.after == ids[0], "the first event of the late job lies before what was opened"
     later = await opened(db, new)
     stale = replace(window, events=events)
@@ -187,8 +240,8 @@ async def test_an_event_that_was_resent_in_vain_is_not_sent_again_unasked(db: Co
     window = await opened(db, lease)
     page = await read_page(db, lease, window, most_events=10, most_bytes=1_000)
     (event,) = [event for group in page.groups for event in group.events()]
-    await park_event(db, event, "too large")
+    await park_events(db, [(event, "too large")])
     assert await resend_parked(db, None) == 1
     assert await list_resends(db, 10) == [event]
-    await park_event(db, event, "still too large")
+    await park_events(db, [(event, "still too large")])
     assert await list_resends(db, 10) == []

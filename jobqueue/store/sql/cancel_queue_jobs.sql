@@ -3,7 +3,8 @@
 -- Tombstones stay for ever, so one that was dealt with must cost nothing: waiting jobs are looked
 -- for while the figures tell of any, and for five minutes after the deletion, because figures lag.
 -- Passes by what promote_jobs passes by.
--- LATERAL: without such a queue neither ready nor scheduled is read; nor leases, by each EXISTS.
+-- LATERAL: without such a queue ready is not read; nor are scheduled and leases, by each EXISTS.
+-- scheduled has no index by queue: one scan is for all of them.
 -- $1 limit int, of each table, and of each queue. Relies on ready_claim.
 WITH q AS MATERIALIZED (
     SELECT o.queue_id,
@@ -20,11 +21,10 @@ WITH q AS MATERIALIZED (
         LIMIT $1::int FOR UPDATE SKIP LOCKED) x
     WHERE q.waiting LIMIT $1::int
 ), cs AS MATERIALIZED (
-    SELECT x.ctid FROM q, LATERAL (
-        SELECT s.ctid FROM jobqueue.scheduled s
-        WHERE s.queue_id = q.queue_id AND s.seq < 2147483647
-        LIMIT $1::int FOR UPDATE SKIP LOCKED) x
-    WHERE q.waiting LIMIT $1::int
+    SELECT s.ctid FROM jobqueue.scheduled s
+    WHERE EXISTS (SELECT FROM q WHERE waiting)
+      AND s.queue_id IN (SELECT queue_id FROM q WHERE waiting) AND s.seq < 2147483647
+    LIMIT $1::int FOR UPDATE OF s SKIP LOCKED
 ), cl AS MATERIALIZED (
     SELECT l.id, l.token, l.running FROM jobqueue.leases l
     WHERE EXISTS (SELECT FROM q) AND l.queue_id IN (SELECT queue_id FROM q)

@@ -20,6 +20,7 @@ FROM jobqueue.event_cursors c, jobqueue.event_id_seq s, LATERAL (  -- of the ope
     SELECT count(*) AS events, min(o.at) AS first FROM (
         SELECT e.at FROM jobqueue.job_events e
         WHERE e.at >= c.since AND e.xid >= pg_snapshot_xmax(coalesce(c.window_end, c.snapshot))
+          AND e.xid < pg_snapshot_xmax(pg_current_snapshot())  -- not of a restored dump
         UNION ALL
         SELECT e.at FROM pg_snapshot_xip(coalesce(c.window_end, c.snapshot)) x
         JOIN jobqueue.job_events e ON e.xid = x

@@ -1,13 +1,14 @@
 -- Dead-letters jobs whose TTL ended before they were ever started, ready or waiting. Returns how
 -- many of each queue.
+-- In the order of the index: where many are past their end, it must not look through all others.
 -- Passes by what promote_jobs passes by.
 -- $1 limit int, of each table. Relies on ready_expires and scheduled_expires.
 WITH cr AS MATERIALIZED (
     SELECT r.ctid FROM jobqueue.ready r WHERE r.expires_at <= now() AND r.seq < 2147483647
-    LIMIT $1::int FOR UPDATE SKIP LOCKED
+    ORDER BY r.expires_at LIMIT $1::int FOR UPDATE SKIP LOCKED
 ), cs AS MATERIALIZED (
     SELECT s.ctid FROM jobqueue.scheduled s WHERE s.expires_at <= now() AND s.seq < 2147483647
-    LIMIT $1::int FOR UPDATE SKIP LOCKED
+    ORDER BY s.expires_at LIMIT $1::int FOR UPDATE SKIP LOCKED
 ), r AS (
     DELETE FROM jobqueue.ready r USING cr WHERE r.ctid = cr.ctid
     RETURNING r.id, r.queue_id, r.seq, r.attempt, r.retries,

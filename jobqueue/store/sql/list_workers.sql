@@ -3,7 +3,7 @@ WITH held AS (
     SELECT worker_id, count(*) AS running FROM jobqueue.leases GROUP BY worker_id
 )
 SELECT n.name AS worker_id, w.hostname, w.pid, w.queues, w.types, w.concurrency, w.mode,
-       w.version, w.status, w.command, coalesce(h.running, 0)::int AS running,
+       w.version, w.status, coalesce(h.running, 0)::int AS running,
        jobqueue.in_calendar(w.started_at) AS started_at,
        jobqueue.in_calendar(w.last_beat_at) AS last_beat_at, w.clock_skew_ms
 FROM jobqueue.workers w

@@ -9,6 +9,7 @@ WITH cur AS MATERIALIZED (
     SELECT e.eid FROM cur, jobqueue.job_events e
     WHERE cur.window_end IS NULL AND e.at >= cur.since
       AND e.xid >= pg_snapshot_xmax(cur.snapshot)
+      AND e.xid < pg_snapshot_xmax(pg_current_snapshot())  -- not of a restored dump
     UNION ALL
     SELECT e.eid FROM cur, pg_snapshot_xip(cur.snapshot) x, jobqueue.job_events e
     WHERE cur.window_end IS NULL AND e.xid = x AND e.at >= cur.since

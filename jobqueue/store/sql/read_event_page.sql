@@ -1,7 +1,8 @@
 -- Events of the open window of a cursor in a range of ids; for windows that are large. A row has
 -- events that differ only in its arrays; rows come in the order of the sequences of jobs.
 -- They end with the one that makes the sum of details exceed $5. No row: as in read_event_window.
--- What is visible though its transaction is yet to come is from another cluster (a restored dump).
+-- What is visible though its transaction is yet to come is from another cluster (a restored dump):
+-- the window of reseed_event_cursor has it, no other. Nobody is told of what no job is known of.
 -- $1 name text · $2 token bigint · $3 after this event bigint · $4 up to this event bigint
 -- $5 bytes bigint
 SELECT q.name AS queue, g.seq AS sequence, g.from_status::text AS from_status,
@@ -9,21 +10,25 @@ SELECT q.name AS queue, g.seq AS sequence, g.from_status::text AS from_status,
        g.event_ids, g.job_ids, g.ats, g.details, g.traceparents
 FROM (
     SELECT e.queue_id, e.seq, e.from_status, e.to_status, e.reason, e.attempt, e.worker_id,
-           array_agg(e.eid) AS event_ids, array_agg(coalesce(j.job_id, r.job_id)) AS job_ids,
+           array_agg(e.eid) AS event_ids, array_agg(e.job_id) AS job_ids,
            array_agg(e.at) AS ats, array_agg(e.detail) AS details,
-           array_agg(coalesce(j.trace_context, r.trace_context) ->> 'traceparent') AS traceparents
+           array_agg(e.trace_context ->> 'traceparent') AS traceparents
     FROM (
-        SELECT x.*, sum(coalesce(octet_length(x.detail), 0)) OVER (ORDER BY x.eid) AS bytes
+        SELECT x.*, coalesce(j.job_id, r.job_id) AS job_id,
+               coalesce(j.trace_context, r.trace_context) AS trace_context,
+               sum(coalesce(octet_length(x.detail), 0)) OVER (ORDER BY x.eid) AS bytes
         FROM jobqueue.event_cursors c
         JOIN jobqueue.job_events x
             ON x.eid > $3::bigint AND x.eid <= $4::bigint AND x.at >= c.since
             AND NOT pg_visible_in_snapshot(x.xid, c.snapshot)
             AND (pg_visible_in_snapshot(x.xid, c.window_end)
-                 OR x.xid >= pg_snapshot_xmax(pg_current_snapshot()))
+                 OR (pg_snapshot_xmax(c.snapshot) = '1'
+                     AND x.xid >= pg_snapshot_xmax(pg_current_snapshot())))
+        LEFT JOIN jobqueue.jobs j ON j.id = x.job
+        LEFT JOIN jobqueue.removed_jobs r ON r.id = x.job
         WHERE c.name = $1::text AND c.token = $2::bigint
+          AND coalesce(j.job_id, r.job_id) IS NOT NULL
     ) e
-    LEFT JOIN jobqueue.jobs j ON j.id = e.job
-    LEFT JOIN jobqueue.removed_jobs r ON r.id = e.job
     WHERE e.bytes - coalesce(octet_length(e.detail), 0) <= $5::bigint
     GROUP BY e.queue_id, e.seq, e.from_status, e.to_status, e.reason, e.attempt, e.worker_id
 ) g

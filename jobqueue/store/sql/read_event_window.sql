@@ -2,6 +2,7 @@
 -- that differ only in its arrays; rows come in the order of the sequences of jobs. They end with the
 -- one that makes the sum of details exceed $4. No row: there is none, or the token is not the holder's
 -- any more. The window may be the next holder's then, and begin before $3 with a job's earlier event.
+-- Nobody is told of what no job is known of (it was forgotten, and a restored dump began anew).
 -- $1 name text · $2 token bigint · $3 after this event bigint · $4 bytes bigint
 WITH cur AS MATERIALIZED (
     SELECT snapshot, since, window_end FROM jobqueue.event_cursors
@@ -14,16 +15,19 @@ WITH cur AS MATERIALIZED (
     SELECT x.* FROM cur, pg_snapshot_xip(cur.snapshot) t, jobqueue.job_events x
     WHERE x.xid = t AND x.at >= cur.since AND pg_visible_in_snapshot(t, cur.window_end)
 ), e AS MATERIALIZED (
-    SELECT w.*, sum(coalesce(octet_length(w.detail), 0)) OVER (ORDER BY w.eid) AS bytes
-    FROM w WHERE w.eid > $3::bigint
+    SELECT w.*, coalesce(j.job_id, r.job_id) AS job_id,
+           coalesce(j.trace_context, r.trace_context) AS trace_context,
+           sum(coalesce(octet_length(w.detail), 0)) OVER (ORDER BY w.eid) AS bytes
+    FROM w
+    LEFT JOIN jobqueue.jobs j ON j.id = w.job
+    LEFT JOIN jobqueue.removed_jobs r ON r.id = w.job
+    WHERE w.eid > $3::bigint AND coalesce(j.job_id, r.job_id) IS NOT NULL
 ), g AS (
     SELECT e.queue_id, e.seq, e.from_status, e.to_status, e.reason, e.attempt, e.worker_id,
-           array_agg(e.eid) AS event_ids, array_agg(coalesce(j.job_id, r.job_id)) AS job_ids,
+           array_agg(e.eid) AS event_ids, array_agg(e.job_id) AS job_ids,
            array_agg(e.at) AS ats, array_agg(e.detail) AS details,
-           array_agg(coalesce(j.trace_context, r.trace_context) ->> 'traceparent') AS traceparents
+           array_agg(e.trace_context ->> 'traceparent') AS traceparents
     FROM e
-    LEFT JOIN jobqueue.jobs j ON j.id = e.job
-    LEFT JOIN jobqueue.removed_jobs r ON r.id = e.job
     WHERE e.bytes - coalesce(octet_length(e.detail), 0) <= $4::bigint
     GROUP BY e.queue_id, e.seq, e.from_status, e.to_status, e.reason, e.attempt, e.worker_id
 )

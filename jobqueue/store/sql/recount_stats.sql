@@ -30,7 +30,8 @@ WITH counts AS (
 UPDATE jobqueue.event_cursors
 SET snapshot = pg_current_snapshot(), since = clock_timestamp() - interval '1 day',
     xid = pg_current_xact_id(), system_identifier = s.system_identifier,
-    updated_at = clock_timestamp()
+    updated_at = clock_timestamp(),
+    last_eid = (SELECT last_value FROM jobqueue.event_id_seq)
 FROM pg_control_system() s
 WHERE name = 'stats'
 RETURNING 0::bigint AS events;

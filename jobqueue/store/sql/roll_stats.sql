@@ -9,6 +9,7 @@ WITH old AS MATERIALIZED (
         CASE WHEN s.last_value - c.last_eid > $1::bigint THEN (
             SELECT (e.xid::text::bigint + 1)::text::xid8 FROM jobqueue.job_events e
             WHERE e.at >= c.since AND e.xid >= pg_snapshot_xmax(c.snapshot)
+              AND e.xid < pg_snapshot_xmax(pg_current_snapshot())  -- not of a restored dump
             ORDER BY e.xid OFFSET $1 LIMIT 1) END,
         pg_snapshot_xmax(pg_current_snapshot())) AS upto
     FROM jobqueue.event_cursors c, jobqueue.event_id_seq s WHERE c.name = 'stats'
