@@ -15,6 +15,8 @@ from sqlalchemy.engine import Connection
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
+from jobqueue.store.hosts import connect_to_any
+
 LOCK_KEY = 0x6A6F6271  # "jobq"
 SCHEMA = "jobqueue"
 
@@ -26,7 +28,7 @@ def run(connection: Connection) -> None:
     connection.execute(text("SET LOCAL lock_timeout = '60s'"))
     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": LOCK_KEY})
     connection.execute(text("SET LOCAL lock_timeout = '2s'"))
-    connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+    _make_schema(connection)
     context.configure(
         connection=connection,
         version_table_schema=SCHEMA,
@@ -34,6 +36,12 @@ def run(connection: Connection) -> None:
         transactional_ddl=True,
     )
     context.run_migrations()
+
+
+def _make_schema(connection: Connection) -> None:
+    """Make it where it is not: IF NOT EXISTS asks for the right to make it in any case."""
+    if connection.scalar(text(f"SELECT to_regnamespace('{SCHEMA}')")) is None:
+        connection.execute(text(f"CREATE SCHEMA {SCHEMA}"))
 
 
 def _url() -> str:
@@ -54,7 +62,7 @@ def _creator() -> dict[str, Any]:
 
 
 async def _connect(dsn: str) -> asyncpg.Connection:
-    return await asyncpg.connect(dsn, statement_cache_size=0)
+    return await connect_to_any(dsn, statement_cache_size=0)
 
 
 async def main() -> None:

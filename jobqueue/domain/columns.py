@@ -80,7 +80,10 @@ def fold(column: Sequence[T], name: str) -> Sequence[T]:
 
 def _instant(at: datetime | None) -> datetime | None:
     """Two times of one zone may be equal as its clock shows them, and an hour apart."""
-    return at if at is None or at.tzinfo is None else at.astimezone(UTC)
+    try:
+        return at if at is None or at.tzinfo is None else at.astimezone(UTC)
+    except OverflowError:  # beyond the calendar of UTC; the validator says so
+        return at
 
 
 def nth(column: Sequence[T], index: int) -> T:

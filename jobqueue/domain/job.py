@@ -121,6 +121,14 @@ class JobPage:
     next_page_token: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """One page of the transitions of a job, in order. An empty token: this is the last page."""
+
+    events: tuple[JobEvent, ...]
+    next_page_token: str = ""
+
+
 class CancelOutcome(StrEnum):
     """What became of a job that was to be cancelled."""
 

@@ -4,11 +4,11 @@ Every door (gRPC, CLI, client, in process) calls these functions, so that one ba
 answer everywhere. They return violations instead of raising, so that all are said at once.
 """
 
-import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 from jobqueue.domain.backoff import MAX_DELAY_S
@@ -33,6 +33,10 @@ MAX_NAMES = 1_000
 """Of queues and of types that one worker serves."""
 MAX_SHARE = 1_000_000
 """The highest max_running, and the highest weight of a priority."""
+MOST_FAULTS = 100
+"""That are told of one request; each of ten thousand jobs may have a dozen."""
+MORE = FieldViolation("", "and more")
+"""Stands last where there are more faults than are told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +94,7 @@ def number_faults(
     field: str, value: float | None, low: float, high: float
 ) -> Iterator[FieldViolation]:
     """Yield a fault unless ``value`` is None or a finite number in [low, high]."""
-    if value is None:
-        return
-    if math.isnan(value) or not low <= value <= high:
+    if value is not None and not low <= value <= high:  # NaN is nowhere between
         yield FieldViolation(field, f"must be between {low:.12g} and {high:.12g}")
 
 
@@ -267,10 +269,20 @@ def policy_faults(fields: Mapping[str, Any], limits: Limits) -> Iterator[FieldVi
 
 
 def check(faults: Iterable[FieldViolation]) -> None:
-    """Raise InvalidArgument when there is any fault."""
-    found = list(faults)
+    """Raise InvalidArgument when there is any fault; of many it tells the first, and ``MORE``."""
+    found = list(islice(faults, MOST_FAULTS + 1))
+    if len(found) > MOST_FAULTS:
+        found[MOST_FAULTS:] = [MORE]
     if found:
         raise InvalidArgument(found)
+
+
+def check_batch_size(jobs: int, limits: Limits) -> None:
+    """Raise InvalidArgument unless a batch may have so many jobs, whatever they are."""
+    if not jobs:
+        raise InvalidArgument([FieldViolation("jobs", "must not be empty")])
+    if jobs > limits.batch_jobs:
+        raise InvalidArgument([FieldViolation("jobs", f"has more than {limits.batch_jobs} jobs")])
 
 
 def check_batch(columns: JobColumns, limits: Limits) -> None:
@@ -278,10 +290,7 @@ def check_batch(columns: JobColumns, limits: Limits) -> None:
 
     Field paths name the index of the bad item: ``jobs[3].payload``.
     """
-    if not columns.size:
-        raise InvalidArgument([FieldViolation("jobs", "must not be empty")])
-    if columns.size > limits.batch_jobs:
-        raise InvalidArgument([FieldViolation("jobs", f"has more than {limits.batch_jobs} jobs")])
+    check_batch_size(columns.size, limits)
     whole = all(isinstance(payload, bytes) for payload in columns.payload)
     if whole and sum(map(len, columns.payload)) > limits.batch_bytes:
         fault = f"payloads add up to more than {limits.batch_bytes} bytes"

@@ -52,7 +52,6 @@ class Worker:
 
     facts: WorkerFacts
     status: WorkerStatus
-    command: WorkerCommand
     running: int
     started_at: datetime
     last_beat_at: datetime

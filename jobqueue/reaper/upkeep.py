@@ -27,9 +27,10 @@ from jobqueue.store.upkeep import (
 )
 from jobqueue.store.workers import mark_offline_workers, prune_worker_names, prune_workers
 
-_HOUR_S = 3_600.0
+_MINUTE_S, _HOUR_S = 60.0, 3_600.0
 _OFFLINE_KEPT_S = 86_400.0
 _MINUTES_KEPT_S = 7 * 86_400.0
+_WHOLE_WALK_S = 86_400.0
 
 
 class WorkerUpkeep(Duty):
@@ -48,7 +49,9 @@ class WorkerUpkeep(Duty):
 class JobPruner(Duty):
     """Removes DONE jobs after their retention: a page a turn, walking ``finished`` by key.
 
-    After the last page it rests for ``interval_s`` and begins again at the first.
+    After the last page it rests for ``interval_s`` and begins again at the first. Behind a job
+    that is too young all are, so a walk ends there; once a day one goes to the very end, for
+    clocks that were wrong.
     """
 
     def __init__(
@@ -58,6 +61,7 @@ class JobPruner(Duty):
         self._retention_s = retention_s
         self._batch_size = batch_size
         self._after = 0
+        self._whole_at = float("-inf")
 
     async def act(self) -> float | None:
         """Prune one page."""
@@ -66,8 +70,14 @@ class JobPruner(Duty):
                 c, after=self._after, retention_s=self._retention_s, limit=self._batch_size
             )
         )
-        self._after = pruned.next_job or 0
-        return None if pruned.next_job is None else 0.0
+        now = self._clock.monotonic()
+        if pruned.next_job is None:
+            self._whole_at = now
+        if pruned.next_job is None or (pruned.young and now - self._whole_at < _WHOLE_WALK_S):
+            self._after = 0
+            return None
+        self._after = pruned.next_job
+        return 0.0
 
 
 class DeletedQueues(Duty):
@@ -122,25 +132,41 @@ def _steps(retention_s: float) -> tuple[_Step, ...]:
     )
 
 
-class EventRetention(Duty):
-    """Makes the partitions of events ahead of time, and drops those that are over.
+class EventRoom(Duty):
+    """Makes the partitions of events ahead of time.
 
-    The first turn comes with the start: without this week's partition nothing can be written. A
-    step of the tidying that fails is told and keeps none of the others; it is tried again with
-    the next usual turn, for it may have worked for hours. An outage ends the turn as any other.
+    The first turn comes with the start: without this week's partition nothing can be written.
+    ``wake`` it when one is missing that was there: an operator, or a clock that jumped, may do that
+    at any time. So it is a loop of its own, and waits for no tidying.
+    """
+
+    def __init__(self, pool: Pool, *, interval_s: float = _MINUTE_S) -> None:
+        super().__init__(
+            "upkeep-partitions", pool, interval_s=interval_s, timeout_s=SWEEP_TIMEOUT_S
+        )
+
+    async def act(self) -> None:
+        """Make what is missing."""
+        await self.work(ensure_partitions)
+
+
+class EventRetention(Duty):
+    """Drops the partitions of events that are over, and what else was kept for them.
+
+    A step that fails is told and keeps none of the others; it is tried again with the next usual
+    turn, for it may have worked for hours. An outage ends the turn as any other.
     """
 
     def __init__(self, pool: Pool, *, retention_s: float, interval_s: float = _HOUR_S) -> None:
         self._steps = _steps(retention_s)
-        tidy_s = SWEEP_TIMEOUT_S + sum(step.within_s for step in self._steps)
+        tidy_s = sum(step.within_s for step in self._steps)
         super().__init__("upkeep-events", pool, interval_s=interval_s, timeout_s=tidy_s)
 
     async def act(self) -> None:
-        """Make what is missing; tidy up unless another server does so now.
+        """Tidy up unless another server does so now.
 
-        Raises Unfinished when a step of the tidying failed, Unavailable in an outage.
+        Raises Unfinished when a step failed, Unavailable in an outage.
         """
-        await self.work(ensure_partitions, within_s=SWEEP_TIMEOUT_S)
         await self.work(self._tidy_alone)
 
     async def _tidy_alone(self, guard: Connection) -> None:

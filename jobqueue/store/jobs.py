@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from jobqueue.store.pool import Db
 from jobqueue.store.statements import statement
 
 _SUBMIT = statement("submit_jobs")
+_HAS_PAST = statement("has_past")
 _GET = statement("get_job")
 _GET_SEQUENCE = statement("get_job_sequence")
 _LIST = statement("list_jobs")
@@ -31,7 +33,11 @@ NEWEST = 2**63 - 1
 """Page position before the newest job."""
 
 LOOKED_THROUGH = 50_000
-"""Of finished jobs, for one page: ten million hold a call up for longer than it may take."""
+"""Of one table, for one page: ten million jobs hold a call up for longer than it may take."""
+
+_FINISHED, _DEAD = frozenset({JobStatus.DONE}), frozenset({JobStatus.DEAD_LETTERED})
+_READY = frozenset({JobStatus.PENDING})
+_SCHEDULED = frozenset({JobStatus.PENDING, JobStatus.FAILED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +72,24 @@ async def submit_jobs(
 
     Atomic: any outcome but REPEATED and EXISTING raises (SQLSTATE JQ001) and stores nothing.
     Safe to repeat with the same ids after an unclear commit; without keys, only outside of a
-    transaction.
+    transaction. Where an earlier try is being committed just now, that is a serialization failure.
     """
     keyed = bool(columns.idempotency_key)
     arguments = (horizon_s, ids, *_arrays(columns), hint)
     try:
         found = await db.fetch(_SUBMIT, atomic, keyed, *arguments)
-    except asyncpg.UniqueViolationError:
+    except asyncpg.UniqueViolationError as error:
         if keyed:
-            raise
+            # Another try of the same was committed since we looked; the next look finds it.
+            raise asyncpg.SerializationError("an id was stored meanwhile") from error
         # To look before each insert costs more than to be told, and hardly ever finds anything.
         found = await db.fetch(_SUBMIT, atomic, True, *arguments)
     return {row["ord"] - 1: Other(row["job_id"], row["outcome"]) for row in found}
+
+
+async def has_past(db: Db, dates: Sequence[datetime | None]) -> bool:
+    """Tell whether one of these dates is past, by the clock that jobs become ready by."""
+    return bool(await db.fetchval(_HAS_PAST, dates))
 
 
 def _arrays(columns: JobColumns) -> Iterator[Sequence[object] | None]:
@@ -136,12 +148,15 @@ class Listed:
 async def find_list_end(db: Db, which: JobFilter, before: int) -> int:
     """Return the place down to which one page should look from ``before``; 0: to the end.
 
-    Finished jobs have no index by type, nor DONE ones by queue: they are looked through.
+    Jobs have no index by type, nor by queue in this order but for dead ones: they are looked
+    through.
     """
-    finished = not which.statuses or JobStatus.DONE in which.statuses
-    if not finished or (which.queue is None and which.type is None):
+    if which.queue is None and which.type is None:
         return 0
-    return await db.fetchval(_LIST_END, before, LOOKED_THROUGH) or 0
+    wanted = which.statuses or frozenset(JobStatus)
+    tables = (_FINISHED if which.type is None else _FINISHED | _DEAD, _READY, _SCHEDULED)
+    flags = [bool(wanted & statuses) for statuses in tables]
+    return await db.fetchval(_LIST_END, before, LOOKED_THROUGH, *flags) or 0
 
 
 async def list_jobs(
@@ -156,9 +171,11 @@ async def list_jobs(
     return [Listed(r["job"], rows.listed_job(r)) for r in found]
 
 
-async def list_job_events(db: Db, job_id: UUID) -> list[JobEvent]:
-    """Return the transitions of a job in order; empty when there is no such job."""
-    return [rows.job_event(row) for row in await db.fetch(_EVENTS, job_id)]
+async def list_job_events(
+    db: Db, job_id: UUID, *, after: int = 0, limit: int = 1_000
+) -> list[JobEvent]:
+    """Return the next transitions of a job in order, after a sequence; empty: there are none."""
+    return [rows.job_event(row) for row in await db.fetch(_EVENTS, job_id, after, limit)]
 
 
 class Answer(NamedTuple):

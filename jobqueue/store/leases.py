@@ -25,6 +25,7 @@ _LIST = statement("list_leases")
 _PROGRESS = statement("note_progress")
 _LOOK_UP = statement("look_up_leases")
 _CANCELLED = statement("list_cancelled_leases")
+_LOCK_ASSIGNED = statement("lock_assigned_leases")
 _LOCK_EXPIRED = statement("lock_expired_leases")
 _LOCK_UNSTARTED = statement("lock_unstarted_leases")
 
@@ -264,6 +265,12 @@ async def list_leases(db: Db, *, worker: int, older_than_s: float) -> list[HeldL
 async def look_up_leases(db: Db, *, worker: int, leases: Sequence[Lease]) -> list[HeldLease]:
     """Return those of ``leases`` that ``worker`` holds."""
     return [_held(row) for row in await db.fetch(_LOOK_UP, *_pairs(leases), worker)]
+
+
+async def lock_assigned_leases(db: Db, *, worker: int, leases: Sequence[Lease]) -> list[HeldLease]:
+    """Lock those of ``leases`` that ``worker`` holds and has not started, for this transaction."""
+    found = await db.fetch(_LOCK_ASSIGNED, *_pairs(leases), worker)
+    return [_held(row) for row in found]
 
 
 async def list_cancelled_leases(db: Db, leases: Sequence[Lease]) -> list[Lease]:

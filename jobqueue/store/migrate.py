@@ -4,8 +4,9 @@ import asyncio
 
 import asyncpg
 
-from jobqueue.errors import Unavailable
+from jobqueue.errors import FailedPrecondition, Unavailable
 from jobqueue.store.faults import translated
+from jobqueue.store.hosts import connect_to_any
 from jobqueue.store.pool import Db
 from jobqueue.store.statements import statement
 
@@ -43,12 +44,15 @@ async def migrate(dsn: str, revision: str = "head") -> None:
     Does nothing when the database is there already, or at a revision newer than this program
     knows: migrations only expand, so this program still works on it. A table that an open
     transaction holds is waited for in short steps. Raises Unavailable when that takes too long
-    or the database cannot be reached.
+    or the database cannot be reached, Internal when it refuses, and FailedPrecondition when a
+    ``revision`` is asked for from one that this program does not know.
     """
     current = await _current(dsn)
     target = head() if revision == "head" else revision
     if current == target or (revision == "head" and current and not knows(current)):
         return
+    if current and not knows(current):
+        raise FailedPrecondition(f"the schema is at {current!r}, unknown to this version")
     from jobqueue.store.schema_moves import (  # noqa: PLC0415 - loads alembic, for most starts in vain
         downgraded,
         upgraded,
@@ -65,7 +69,7 @@ async def migrate(dsn: str, revision: str = "head") -> None:
 async def _current(dsn: str) -> str | None:
     # As for PgBouncer, which may be what the DSN names: one question needs no settings.
     with translated():
-        connection = await asyncpg.connect(dsn, timeout=_CONNECT_TIMEOUT_S, statement_cache_size=0)
+        connection = await connect_to_any(dsn, timeout=_CONNECT_TIMEOUT_S, statement_cache_size=0)
     try:
         return await schema_revision(connection)
     finally:

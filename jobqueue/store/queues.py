@@ -8,7 +8,7 @@ from datetime import datetime
 
 from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
 from jobqueue.store import rows
-from jobqueue.store.pool import Db
+from jobqueue.store.pool import SWEEP_TIMEOUT_S, Db
 from jobqueue.store.statements import statement
 
 _SERVING = statement("list_queue_serving")
@@ -19,7 +19,9 @@ _LIST = statement("list_queues")
 _GET_ID = statement("get_queue_id")
 _DELETE = statement("delete_queue")
 _COUNT_LIVE = statement("count_queue_live")
+_OLDEST_LIVE = statement("find_oldest_live")
 _CANCEL_JOBS = statement("cancel_queue_jobs")
+_COUNT_CANCELLED = statement("count_queue_cancelled")
 _STATS = statement("get_queue_stats")
 _UNHANDLED = statement("list_unhandled")
 
@@ -115,6 +117,21 @@ async def cancel_queue_jobs(db: Db, limit: int) -> QueueCancels:
     found = await db.fetch(_CANCEL_JOBS, limit)
     cancelled = Counter({row["queue"]: row["cancelled"] for row in found})
     return QueueCancels(cancelled, sum(row["asked"] for row in found))
+
+
+async def find_oldest_live(db: Db, queue: int) -> int | None:
+    """Return the lowest id of a queue's jobs that are not finished, None when there is none."""
+    oldest: int | None = await db.fetchval(_OLDEST_LIVE, queue)
+    return oldest
+
+
+async def count_queue_cancelled(db: Db, queue: int, oldest: int) -> int:
+    """Return how many jobs of a deleted queue were cancelled since, those from id ``oldest`` on.
+
+    All dead jobs of the queue from there on are read.
+    """
+    count: int = await db.fetchval(_COUNT_CANCELLED, queue, oldest, timeout=SWEEP_TIMEOUT_S)
+    return count
 
 
 async def get_queue_stats(db: Db, name: str | None, window_s: float) -> list[QueueStats]:

@@ -15,7 +15,7 @@ from jobqueue.domain.limits import MAX_SHARE
 from jobqueue.domain.outcome import Charge
 from jobqueue.domain.queue import PRIORITIES, Queue, QueuePolicy, QueueStats
 from jobqueue.domain.state import JobStatus, Reason
-from jobqueue.domain.worker import Worker, WorkerCommand, WorkerFacts, WorkerStatus
+from jobqueue.domain.worker import Worker, WorkerFacts, WorkerStatus
 
 Row: TypeAlias = asyncpg.Record
 
@@ -247,7 +247,6 @@ def worker(row: Row) -> Worker:
     return Worker(
         facts,
         WorkerStatus(row["status"]),
-        WorkerCommand(row["command"]),
         row["running"],
         row["started_at"],
         row["last_beat_at"],

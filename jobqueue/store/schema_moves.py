@@ -5,13 +5,12 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
-import asyncpg
 from alembic import command
 from alembic.config import Config
 from sqlalchemy.exc import DBAPIError
 
-from jobqueue.errors import Unavailable
-from jobqueue.store.faults import connection_lost, sqlstate
+from jobqueue.errors import Internal, JobQueueError
+from jobqueue.store.faults import DRIVER_ERRORS, sqlstate, translate
 
 _BLOCKED = {"55P03", "40P01", "40001"}
 """A lock was not to be had in time, or only by two who waited for each other: nothing was done."""
@@ -37,7 +36,10 @@ def alembic_config() -> Config:
 
 
 def upgraded(dsn: str, target: str) -> bool:
-    """Move the schema up, in this thread; False when a lock was not to be had."""
+    """Move the schema up, in this thread; False when a lock was not to be had.
+
+    Raises Internal, Unavailable or their like when the database refuses; nothing was done then.
+    """
     return _moved(command.upgrade, dsn, target)
 
 
@@ -52,11 +54,24 @@ def _moved(move: Callable[[Config, str], None], dsn: str, target: str) -> bool:
     try:
         with _ONE_AT_A_TIME:
             move(config, target)
-    except (DBAPIError, asyncpg.PostgresError, OSError) as error:
-        cause = getattr(error, "orig", None) or error
+    except (DBAPIError, *DRIVER_ERRORS) as error:
+        cause = _driver_error(error)
         if sqlstate(cause) in _BLOCKED:
             return False
-        if connection_lost(cause):
-            raise Unavailable("the database cannot be reached") from error
-        raise
+        raise _refusal(cause) from cause
     return True
+
+
+def _driver_error(error: BaseException) -> BaseException:
+    """Return what asyncpg raised: SQLAlchemy wraps it twice, and adds the statement to its text."""
+    wrapper = getattr(error, "orig", None)
+    return getattr(wrapper, "__cause__", None) or wrapper or error
+
+
+def _refusal(cause: BaseException) -> JobQueueError:
+    """Return the error of ours, with the driver's words where ours would say nothing."""
+    ours = translate(cause)
+    if not isinstance(ours, Internal):
+        return ours
+    words = next(iter(str(cause).splitlines()), type(cause).__name__)
+    return Internal(f"the database refused the migration: {words}")

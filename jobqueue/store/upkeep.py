@@ -67,10 +67,14 @@ class Promoted:
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """How many jobs a page removed, and after which job the next page begins (None: the end)."""
+    """How many jobs a page removed, and after which job the next page begins (None: the end).
+
+    ``young``: that job was created less than the retention ago.
+    """
 
     removed: int
     next_job: int | None
+    young: bool
 
 
 async def promote_jobs(db: Db, limit: int, *, within_s: float | None = None) -> Promoted:
@@ -97,7 +101,8 @@ async def expire_jobs(db: Db, limit: int) -> Counter[str]:
 async def prune_jobs(db: Db, *, after: int, retention_s: float, limit: int) -> Pruned:
     """Remove DONE jobs older than ``retention_s`` from the ``limit`` finished ones after a job."""
     row = await db.fetchrow(_PRUNE, after, retention_s, limit)
-    return Pruned(row["removed"], row["next_job"]) if row else Pruned(0, None)
+    assert row is not None
+    return Pruned(row["removed"], row["next_job"], row["young"])
 
 
 async def ensure_partitions(db: Db, weeks_ahead: int = 3) -> int:

@@ -20,6 +20,7 @@ from jobqueue.reaper.scheduler import Promoter, TtlExpirer
 from jobqueue.reaper.upkeep import (
     DeletedQueues,
     EventRetention,
+    EventRoom,
     JobPruner,
     StatsRoller,
     WorkerUpkeep,
@@ -190,6 +191,18 @@ async def test_done_jobs_are_pruned_page_by_page(db: Connection, pool: Pool) -> 
     assert await db.fetchval("SELECT count(*) FROM jobqueue.finished") == 0
 
 
+async def test_a_walk_ends_where_jobs_are_too_young_but_for_one_a_day(
+    db: Connection, pool: Pool
+) -> None:
+    await add_queue(db)
+    await submit(db, 10)
+    for job in await claim(db, 10):
+        await settle(db, job)
+    pruner = JobPruner(pool, retention_s=3_600.0, batch_size=3)
+    assert [await pruner.act() for _ in range(4)] == [0.0, 0.0, 0.0, None]
+    assert [await pruner.act() for _ in range(2)] == [None, None]
+
+
 async def test_silent_workers_are_shown_offline_and_keep_their_leases(
     db: Connection, pool: Pool
 ) -> None:
@@ -294,6 +307,7 @@ async def test_figures_are_counted_anew_however_long_that_takes(
         await holder.execute("LOCK TABLE jobqueue.finished")
         rolling = asyncio.create_task(StatsRoller(pool).act())
         await eventually(takes_long, what="a count that takes longer than other statements may")
+        assert not rolling.done(), rolling
     await rolling
     await pool.close()
     assert await db.fetchval("SELECT bool_and(system_identifier <> 0) FROM jobqueue.event_cursors")
@@ -308,12 +322,12 @@ async def test_partitions_are_there_after_the_first_turn(db: Connection, pool: P
     stop = TURN_ENDED.subscribe(ended.append)
 
     async def turned() -> bool:
-        return sum(turn.service == "upkeep-events" for turn in ended) == 2
+        return sum(turn.service == "upkeep-partitions" for turn in ended) == 2
 
-    async with running(twice(lambda p: EventRetention(p, retention_s=HOUR_S), pool)):
+    async with running(twice(EventRoom, pool)):
         await eventually(turned, what="a turn of each server")
     stop()
-    assert [turn.error for turn in ended if turn.service == "upkeep-events"] == [None, None]
+    assert [turn.error for turn in ended if turn.service == "upkeep-partitions"] == [None, None]
 
 
 async def test_a_step_of_tidying_that_fails_is_told_and_keeps_none_of_the_others(
@@ -379,8 +393,9 @@ async def test_all_upkeep_is_built_under_names_of_its_own(pool: Pool) -> None:
     services = [
         *upkeep(pool, heartbeat_timeout_s=30.0, done_retention_s=HOUR_S),
         *event_upkeep(pool, event_retention_s=HOUR_S),
+        EventRoom(pool),
     ]
-    assert len({service.name for service in services}) == len(services) == 5
+    assert len({service.name for service in services}) == len(services) == 6
 
 
 async def test_a_database_that_went_away_is_found_again(database: str, db: Connection) -> None:

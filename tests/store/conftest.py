@@ -16,12 +16,17 @@ Connect = Callable[[], Awaitable[Connection]]
 
 @pytest_asyncio.fixture
 async def another(pg: Cluster, database: str) -> AsyncIterator[Connect]:
-    """Open one more connection with the product's settings; closed after the test."""
+    """Open one more connection with the product's settings; closed after the test.
+
+    Except that the server never ends it: in a transaction it may stand still as long as tests wait.
+    """
     async with AsyncExitStack() as closing:
 
         async def open_one() -> Connection:
             connection = await connect(database, pgbouncer=pg.pooled, connect_timeout_s=HANG_S)
             closing.push_async_callback(connection.close)
+            if not pg.pooled:  # there it would be set for whoever comes next
+                await connection.execute("SET idle_in_transaction_session_timeout = 0")
             return connection
 
         yield open_one

@@ -6,10 +6,12 @@ from tempfile import gettempdir
 
 import pytest
 
+from bench import cluster as module
 from bench.cluster import running_cluster
 from jobqueue.embedded.server import EmbeddedPostgres
 
 
+@pytest.mark.timeout(300)
 async def test_a_cluster_begins_with_used_segments_and_survives_a_restart_that_is_given_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -21,6 +23,7 @@ async def test_a_cluster_begins_with_used_segments_and_survives_a_restart_that_i
         start(server)
 
     monkeypatch.setattr(EmbeddedPostgres, "start", noted)
+    monkeypatch.setattr(module, "_SEGMENTS", 16)
     async with running_cluster(Path(gettempdir())) as cluster:
         (wal,) = folders[0].rglob("pg_wal")
         made = len(list(wal.glob("0*")))

@@ -24,7 +24,7 @@ from jobqueue.errors import (
 from jobqueue.store import jobs as job_statements
 from jobqueue.store import queues as queue_statements
 from jobqueue.store.pool import Connection, Pool
-from jobqueue.store.workers import register_worker
+from jobqueue.store.workers import beat_worker, register_worker
 from jobqueue.submission.jobs import Jobs
 from jobqueue.submission.queues import Queues
 from jobqueue.submission.system import System
@@ -62,7 +62,7 @@ async def desk(db: Connection, pool: Pool) -> AsyncIterator[Desk]:
 
 async def test_a_job_nobody_knows_is_not_found_by_any_call(desk: Desk) -> None:
     nobody = uuid4()
-    calls = [desk.jobs.get(nobody), desk.jobs.events(nobody), desk.jobs.retry(nobody)]
+    calls = [desk.jobs.get(nobody), desk.jobs.events(nobody, 10), desk.jobs.retry(nobody)]
     calls += [desk.jobs.delete(nobody), desk.jobs.cancel(nobody, running=True)]
     for call in calls:
         with pytest.raises(NotFound):
@@ -302,11 +302,11 @@ async def asked_to_stop(db: Connection) -> bool:
 
 
 async def test_workers_are_commanded_by_name(desk: Desk, db: Connection) -> None:
-    await register_worker(db, facts("w-1"))
+    number = await register_worker(db, facts("w-1"))
     await desk.workers.drain("w-1")
-    assert (await desk.workers.list())[0].command is WorkerCommand.DRAIN
+    assert await beat_worker(db, number) is WorkerCommand.DRAIN
     await desk.workers.shutdown("w-1")
-    assert (await desk.workers.list())[0].command is WorkerCommand.SHUTDOWN
+    assert await beat_worker(db, number) is WorkerCommand.SHUTDOWN
     for call in (desk.workers.drain("w-2"), desk.workers.shutdown("w-2")):
         with pytest.raises(NotFound):
             await call

@@ -9,13 +9,14 @@ from jobqueue.store.pool import Connection, Pool, create_pool
 from jobqueue.store.statements import statement
 from jobqueue.submission.system import System
 from tests.support.postgres import Cluster
+from tests.support.waiting import HANG_S
 
 
 async def test_a_database_has_one_name_and_no_other_has_it(pg: Cluster, pool: Pool) -> None:
     name = await System(pool).identity()
     assert await System(pool).identity() == name
     dsn = await pg.create_database()
-    other = await create_pool(dsn, size=1)
+    other = await create_pool(dsn, size=1, connect_timeout_s=HANG_S)
     assert await System(other).identity() != name
     await other.close()
     await pg.drop_database(dsn)

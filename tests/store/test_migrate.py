@@ -1,20 +1,24 @@
 """Migrations: up, down, up again, many at once, and newer than we know (R-10.3)."""
 
 import asyncio
+import signal
 import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
+from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
 import pytest_asyncio
 
-from jobqueue.errors import Unavailable
+from jobqueue.errors import FailedPrecondition, Internal, Unavailable
 from jobqueue.store import migrate as module
 from jobqueue.store.migrate import head, migrate, schema_revision
 from jobqueue.store.pool import Connection
 from tests.store.conftest import Connect
-from tests.support.postgres import Cluster, with_database
+from tests.support.postgres import Cluster, database_of, with_database
 from tests.support.store import add_queue, claim_one, settle, submit
+from tests.support.waiting import eventually
 
 _SCHEMA = """
     SELECT 'column', table_name || '.' || column_name, data_type || coalesce(column_default, '')
@@ -29,6 +33,16 @@ _SCHEMA = """
     WHERE c.relnamespace = 'jobqueue'::regnamespace AND NOT t.tgisinternal ORDER BY 1, 2, 3
 """
 
+LESSER = "jq_lesser"
+MIGRATES = """
+import asyncio, sys
+from jobqueue.store.migrate import migrate
+asyncio.run(migrate(sys.argv[1]))
+"""
+HALF_WAY = """
+    SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event_type = 'Lock'
+"""
+
 
 @pytest_asyncio.fixture
 async def empty(pg: Cluster) -> AsyncIterator[str]:
@@ -41,12 +55,36 @@ async def empty(pg: Cluster) -> AsyncIterator[str]:
     await pg.drop_database(dsn)
 
 
+@pytest_asyncio.fixture
+async def lesser(pg: Cluster, empty: str) -> AsyncIterator[str]:
+    """The DSN of the same database for a role that may do nothing in it but connect."""
+    await pg.admin.execute(f"CREATE ROLE {LESSER} LOGIN PASSWORD '{LESSER}'")
+    parts = urlsplit(empty)
+    hosts = parts.netloc.rpartition("@")[2]
+    yield urlunsplit(parts._replace(netloc=f"{LESSER}:{LESSER}@{hosts}"))
+    await pg.drop_database(empty)
+    await pg.admin.execute(f"DROP ROLE {LESSER}")
+
+
 async def revision(dsn: str) -> str | None:
     connection = await asyncpg.connect(dsn, statement_cache_size=0)
     try:
         return await schema_revision(connection)
     finally:
         await connection.close()
+
+
+async def execute(dsn: str, script: str) -> None:
+    connection = await asyncpg.connect(dsn, statement_cache_size=0)
+    try:
+        await connection.execute(script)
+    finally:
+        await connection.close()
+
+
+async def migrating(dsn: str) -> Process:
+    """Start a program that migrates and ends."""
+    return await asyncio.create_subprocess_exec(sys.executable, "-c", MIGRATES, dsn)
 
 
 async def test_a_database_that_was_never_migrated_has_no_revision(empty: str) -> None:
@@ -86,13 +124,30 @@ async def test_a_partition_that_was_left_detached_goes_with_the_rest(
 
 
 async def test_servers_that_migrate_at_once_do_it_once(empty: str) -> None:
-    program = "import asyncio, sys; from jobqueue.store.migrate import migrate"
-    command = f"{program}; asyncio.run(migrate(sys.argv[1]))"
-    servers = [
-        await asyncio.create_subprocess_exec(sys.executable, "-c", command, empty) for _ in range(6)
-    ]
+    servers = [await migrating(empty) for _ in range(6)]
     assert [await server.wait() for server in servers] == [0] * 6
     assert await revision(empty) == head()
+
+
+@pytest.mark.direct
+async def test_a_migration_that_is_killed_half_way_may_be_repeated(
+    pg: Cluster, empty: str, bare: Connection
+) -> None:
+    await execute(empty, "CREATE SCHEMA jobqueue")
+    blocker = await asyncpg.connect(empty)
+    # The migration waits for what becomes of this table when others that it made are there already.
+    await blocker.execute("BEGIN; CREATE TABLE jobqueue.event_cursors ()")
+    server = await migrating(empty)
+    name = database_of(empty)
+    await eventually(lambda: pg.admin.fetchval(HALF_WAY, name), what="a migration half-way")
+    server.kill()
+    assert await server.wait() == -signal.SIGKILL
+    await blocker.execute("ROLLBACK")
+    assert await schema_revision(blocker) is None
+    await migrate(empty)
+    assert await schema_revision(blocker) == head()
+    assert await blocker.fetch(_SCHEMA) == await bare.fetch(_SCHEMA)
+    await blocker.close()
 
 
 async def test_one_process_may_migrate_twice_at_once(empty: str) -> None:
@@ -126,9 +181,35 @@ async def test_a_database_out_of_reach_is_unavailable() -> None:
         await migrate("postgresql://nobody@127.0.0.1:1/none")
 
 
-async def test_an_unexpected_error_of_a_migration_is_not_hidden(pg: Cluster, empty: str) -> None:
-    connection = await asyncpg.connect(empty)
-    await connection.execute("CREATE SCHEMA jobqueue; CREATE TABLE jobqueue.queues ()")
-    await connection.close()
-    with pytest.raises(Exception, match="already exists"):
+async def test_an_unexpected_error_of_a_migration_is_not_hidden(empty: str) -> None:
+    await execute(empty, "CREATE SCHEMA jobqueue; CREATE TABLE jobqueue.queues ()")
+    with pytest.raises(Internal, match="already exists"):
         await migrate(empty)
+
+
+@pytest.mark.direct
+async def test_a_role_that_owns_only_the_schema_migrates_and_keeps_it(
+    empty: str, lesser: str
+) -> None:
+    await execute(empty, f"CREATE SCHEMA jobqueue AUTHORIZATION {LESSER}")
+    await migrate(lesser)
+    await execute(lesser, "SELECT jobqueue.create_event_partition('2020-01-06')")
+    await migrate(lesser, "base")
+    assert await revision(lesser) is None
+
+
+@pytest.mark.direct
+async def test_a_migration_without_rights_is_refused_in_the_words_of_the_driver(
+    lesser: str,
+) -> None:
+    with pytest.raises(Internal, match="refused the migration: permission denied for database"):
+        await migrate(lesser)
+
+
+async def test_no_schema_is_moved_whose_revision_is_newer_than_known(
+    database: str, bare: Connection
+) -> None:
+    await bare.execute("UPDATE jobqueue.alembic_version SET version_num = '9999'")
+    with pytest.raises(FailedPrecondition, match="'9999'"):
+        await migrate(database, "base")
+    assert await schema_revision(bare) == "9999"

@@ -17,6 +17,7 @@ from tests.support.store import (
     add_queue,
     claim_one,
     last_event,
+    let_moves_wait,
     path,
     row_of,
     settle,
@@ -135,6 +136,7 @@ async def test_a_cancelled_assigned_job_names_the_worker_it_was_taken_from(db: C
 async def test_a_cancel_finds_a_job_that_a_claim_took_meanwhile(
     db: Connection, another: Connect
 ) -> None:
+    await let_moves_wait(db)
     job_id = await job_in(db, "PENDING")
     claimer, operator = await another(), await another()
     held = claimer.transaction()
@@ -149,6 +151,7 @@ async def test_a_cancel_finds_a_job_that_a_claim_took_meanwhile(
 async def test_a_cancel_finds_a_job_that_a_settle_ended_meanwhile(
     db: Connection, another: Connect
 ) -> None:
+    await let_moves_wait(db)
     job_id = await job_in(db, "PENDING")
     job = await claim_one(db, running=False)
     worker, operator = await another(), await another()
@@ -165,6 +168,7 @@ async def test_a_cancel_finds_a_job_that_a_settle_ended_meanwhile(
 async def test_a_retry_finds_a_job_that_was_deleted_meanwhile(
     db: Connection, another: Connect
 ) -> None:
+    await let_moves_wait(db)
     job_id = await job_in(db, "DEAD_LETTERED")
     other, operator = await another(), await another()
     held = other.transaction()

@@ -18,14 +18,20 @@ from jobqueue.domain.outcome import Fate, Settlement
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.store import jobs
 from jobqueue.store.events import (
+    Step,
     add_cursor,
     count_backlog,
+    find_first_event,
+    list_events_after,
     move_cursor,
     open_window,
+    start_tail,
     take_cursor,
 )
+from jobqueue.store.figures import count_ready
 from jobqueue.store.leases import Probe, claim_jobs, settle_leases, start_leases
 from jobqueue.store.pool import Connection
+from jobqueue.store.queues import cancel_queue_jobs
 from jobqueue.store.statements import statement
 from tests.store.conftest import Connect
 from tests.support.store import FAILURE, add_queue, claim_one, settle, submit
@@ -45,6 +51,11 @@ _READY = """
     SELECT n, now() - (n <= $2::int)::int * interval '1 hour', queue_id, 1, 0, 'SUBMITTED', 0, 0, 0,
            0, 0
     FROM generate_series($3::int, $1::int) n, jobqueue.queues
+"""
+_WAITING = """
+    INSERT INTO jobqueue.ready (id, ready_at, queue_id, seq, attempt, reason, priority,
+        retries, crashes, handbacks, unhandled)
+    SELECT id, now(), queue_id, 1, 0, 'SUBMITTED', 5, 0, 0, 0, 0 FROM jobqueue.jobs
 """
 _LEASES = """
     INSERT INTO jobqueue.leases (id, token, ready_at, claimed_at, expires_at, queue_id, seq,
@@ -155,6 +166,36 @@ _SCHEDULED = """
 """
 
 
+async def test_a_queue_that_has_none_ready_costs_a_count_nothing_where_another_has_all(
+    bare: Connection,
+) -> None:
+    await add_queue(bare)
+    await bare.execute(_JOBS, MANY)
+    await bare.execute(_WAITING)
+    await bare.execute("VACUUM ANALYZE jobqueue.ready")
+    await add_queue(bare, "empty")
+    async with told_plans(bare) as plans:
+        assert await count_ready(bare, 100) == {"q": 100, "empty": 0}
+    read = [n["Actual Rows"] + n.get("Rows Removed by Filter", 0) for n in reads(plans, "ready")]
+    assert sum(read) < MANY / 10
+
+
+def reads(plans: Sequence[Plan], table: str) -> list[Plan]:
+    return [n for n in plans if n.get("Relation Name") == table and "Scan" in n["Node Type"]]
+
+
+async def test_queues_deleted_together_cost_one_scan_of_what_is_scheduled(bare: Connection) -> None:
+    await add_queue(bare)
+    await bare.execute(_SCHEDULED)
+    await bare.execute("ANALYZE jobqueue.scheduled")
+    for n in range(5):
+        await add_queue(bare, f"gone{n}")
+    await bare.execute("UPDATE jobqueue.queues SET deleted_at = now() WHERE name <> 'q'")
+    async with told_plans(bare) as plans:
+        assert (await cancel_queue_jobs(bare, 500)).count == 0
+    assert sum(n["Actual Loops"] for n in reads(plans, "scheduled") if "Seq" in n["Node Type"]) == 1
+
+
 async def test_a_queue_that_was_deleted_long_ago_costs_its_sweep_nothing(bare: Connection) -> None:
     await add_queue(bare)
     await bare.execute(_SCHEDULED)
@@ -210,6 +251,21 @@ async def test_what_a_consumer_has_passed_of_its_window_costs_a_look_at_its_back
     assert 100 <= events_looked_at(plans) < MANY / 10
 
 
+async def test_where_events_begin_and_a_range_of_their_ids_cost_no_look_at_all_of_them(
+    bare: Connection,
+) -> None:
+    await add_queue(bare)
+    start = await start_tail(bare)
+    await bare.execute(_EVENTS, MANY)
+    await bare.execute("VACUUM ANALYZE jobqueue.job_events")
+    step = Step(start, await start_tail(bare))
+    async with told_plans(bare) as plans:
+        assert await find_first_event(bare) is not None
+        page = await list_events_after(bare, step, after=MANY // 2, limit=100, queue=None)
+    assert page.upto == MANY // 2 + 100
+    assert 100 <= events_looked_at(plans) < MANY / 5
+
+
 def events_looked_at(plans: Sequence[Plan]) -> float:
     """Return how many rows of events these nodes looked at, wanted or not."""
     scans = [n for n in plans if n.get("Relation Name", "").startswith("job_events")]
@@ -237,26 +293,40 @@ _FINISHED = """
 """
 
 
+_FAILED = """
+    INSERT INTO jobqueue.scheduled (id, ready_at, due_at, queue_id, seq, attempt, reason, priority,
+        retries, crashes, handbacks, unhandled, failed)
+    SELECT id, now(), now() + interval '1 h', queue_id, 4, 1, 'HANDLER_FAILED', 0, 1, 0, 0, 0, true
+    FROM jobqueue.jobs
+"""
+
+
 @pytest.mark.parametrize(
-    "which",
-    [JobFilter(type="rare"), JobFilter(queue="small", statuses=frozenset({JobStatus.DONE}))],
-    ids=["type", "queue"],
+    ("which", "table", "rows"),
+    [
+        (JobFilter(type="rare"), "finished", _FINISHED),
+        (JobFilter(queue="small", statuses=frozenset({JobStatus.DONE})), "finished", _FINISHED),
+        (JobFilter(type="rare", statuses=frozenset({JobStatus.PENDING})), "ready", _WAITING),
+        (JobFilter(queue="small", statuses=frozenset({JobStatus.PENDING})), "ready", _WAITING),
+        (JobFilter(type="rare", statuses=frozenset({JobStatus.FAILED})), "scheduled", _FAILED),
+    ],
+    ids=["type", "queue", "waiting-type", "waiting-queue", "failed-type"],
 )
 async def test_a_page_of_rare_jobs_looks_through_a_bounded_number_of_others(
-    bare: Connection, monkeypatch: pytest.MonkeyPatch, which: JobFilter
+    bare: Connection, monkeypatch: pytest.MonkeyPatch, which: JobFilter, table: str, rows: str
 ) -> None:
     monkeypatch.setattr(jobs, "LOOKED_THROUGH", 1_000)
     await add_queue(bare)
     await bare.execute(_JOBS, MANY)
-    await bare.execute(_FINISHED)
-    await bare.execute("VACUUM ANALYZE jobqueue.jobs, jobqueue.finished")
+    await bare.execute(rows)
+    await bare.execute(f"VACUUM ANALYZE jobqueue.jobs, jobqueue.{table}")
     async with told_plans(bare) as plans:
         end = await jobs.find_list_end(bare, which, jobs.NEWEST)
         assert await jobs.list_jobs(bare, which, before=jobs.NEWEST, limit=20, down_to=end) == []
     looked_at = [
         n[kind] * n["Actual Loops"]
         for n in plans
-        if n.get("Relation Name") in {"finished", "jobs"}
+        if n.get("Relation Name") in {table, "jobs"}
         for kind in n
         if kind in _LOOKED_AT
     ]

@@ -44,6 +44,16 @@ async def test_pages_walk_past_jobs_that_stay(db: Connection) -> None:
     assert (removed, pages) == (5, 4)
 
 
+async def test_a_page_tells_that_its_last_job_is_too_young(db: Connection) -> None:
+    await add_queue(db)
+    await submit(db, 4)
+    for job in await claim(db, 4):
+        await settle(db, job)
+    await db.execute("UPDATE jobqueue.jobs SET created_at = now() - interval '10 s' WHERE id <= 2")
+    pages = [await prune_jobs(db, after=at, retention_s=5.0, limit=2) for at in (0, 2, 4)]
+    assert [(page.next_job, page.young) for page in pages] == [(2, False), (4, True), (None, False)]
+
+
 async def test_a_held_job_does_not_stop_the_page(db: Connection, another: Connect) -> None:
     await add_queue(db)
     await submit(db, 3)

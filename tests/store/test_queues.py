@@ -1,25 +1,32 @@
 """Queues: policy, pause, deletion with and without jobs in them."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import pytest
 
 from jobqueue.domain.backoff import RetryPolicy
+from jobqueue.domain.limits import Limits
 from jobqueue.domain.outcome import Unhandled
 from jobqueue.domain.queue import QueuePolicy
-from jobqueue.store.pool import Connection
+from jobqueue.store.jobs import cancel_job
+from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.queues import (
     cancel_queue_jobs,
+    count_queue_cancelled,
     count_queue_live,
     create_queue,
+    find_oldest_live,
     list_queue_serving,
     list_queues,
     list_unhandled,
     pause_queue,
     update_queue,
 )
+from jobqueue.store.signals import QUERY_ENDED
 from jobqueue.store.upkeep import roll_stats
+from jobqueue.submission.queues import Queues
 from tests.store.conftest import Connect
 from tests.support.store import (
     FAILURE,
@@ -179,6 +186,42 @@ async def test_what_a_deleted_queue_held_is_cancelled_and_running_jobs_are_asked
     states = [await status(db, job_id) for job_id in bystanders]
     assert states == ["RUNNING", "ASSIGNED", "PENDING", "PENDING"]
     assert not await db.fetchval("SELECT bool_or(cancel_requested) FROM jobqueue.leases")
+
+
+@pytest.mark.parametrize("force", [False, True])
+async def test_dead_jobs_are_not_read_to_delete_a_queue_in_which_nothing_lived(
+    db: Connection, pool: Pool, *, force: bool
+) -> None:
+    await add_queue(db)
+    (dead,) = await submit(db)
+    await cancel_job(db, dead, running=False)
+    asked: list[str] = []
+    stop = QUERY_ENDED.subscribe(lambda ended: asked.append(ended.name))
+    queues = Queues(pool, Limits(), QueuePolicy(), lambda _queues: None)
+    assert await queues.delete("q", force=force) == 0
+    await eventually(lambda: _has(asked, "count_queue_live"))
+    stop()
+    assert "count_queue_cancelled" not in asked
+
+
+async def _has(asked: Sequence[str], name: str) -> bool:
+    return name in asked
+
+
+async def test_only_what_is_as_young_as_what_lived_is_read_to_count_the_cancelled(
+    db: Connection,
+) -> None:
+    await add_queue(db)
+    await submit(db, 2)
+    await submit(db, delay_s=60.0)
+    queue = (await delete_queue(db, "q", force=True)).queue
+    assert queue is not None
+    oldest = await find_oldest_live(db, queue)
+    assert oldest is not None
+    await cancel_queue_jobs(db, 10)
+    assert await find_oldest_live(db, queue) is None
+    assert await count_queue_cancelled(db, queue, oldest) == 3
+    assert await count_queue_cancelled(db, queue, oldest + 1) == 2
 
 
 async def test_a_held_job_of_a_deleted_queue_is_left_for_the_next_sweep(

@@ -142,6 +142,19 @@ async def test_events_tell_every_move_with_its_type(db: Connection) -> None:
     assert event_type(None, JobStatus.PENDING) == events[0].type
 
 
+async def test_a_page_of_events_goes_on_after_a_sequence_also_in_what_is_kept(
+    db: Connection,
+) -> None:
+    await add_queue(db)
+    (job_id,) = await submit(db, max_retries=0)
+    await settle(db, await claim_one(db), FAILURE)
+    await db.execute(
+        "INSERT INTO jobqueue.job_events_kept SELECT * FROM jobqueue.job_events WHERE seq < 4"
+    )
+    pages = [await list_job_events(db, job_id, after=after, limit=2) for after in (0, 2, 4, 5)]
+    assert [[event.sequence for event in page] for page in pages] == [[1, 2], [3, 4], [5], []]
+
+
 async def in_every_status(db: Connection) -> dict[str, UUID]:
     """Make one job in each status, oldest first: DONE, DEAD_LETTERED, FAILED, …"""
     made: dict[str, UUID] = {}

@@ -25,6 +25,7 @@ from tests.support.store import (
     settlement,
     submit,
 )
+from tests.support.waiting import HANG_S
 
 
 async def renew(db: Connection, *leases: Lease, worker: int = WORKER) -> dict[Lease, Renewal]:
@@ -92,13 +93,16 @@ async def test_a_settle_that_meets_a_renewal_still_wins(db: Connection, another:
     await add_queue(db)
     await submit(db, 30)
     jobs = await claim(db, 30)
-    renewer, stop = await another(), asyncio.Event()
+    renewer, begun, stop = await another(), asyncio.Event(), asyncio.Event()
 
     async def keep_renewing() -> None:
         while not stop.is_set():
             await renew(renewer, *[job.lease for job in jobs])
+            begun.set()
 
     renewals = asyncio.create_task(keep_renewing())
+    async with asyncio.timeout(HANG_S):
+        await begun.wait()
     for job in reversed(jobs):
         assert await settle(db, job) == "settled"
     stop.set()

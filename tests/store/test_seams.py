@@ -16,6 +16,7 @@ from jobqueue.store.pool import Connection, connect, transaction
 from jobqueue.store.statements import statement
 from tests.support.programs import environment
 from tests.support.store import add_queue
+from tests.support.waiting import HANG_S
 
 PAUSE = statement("pause_queue")
 PAUSED = "SELECT paused FROM jobqueue.queues WHERE name = 'q'"
@@ -23,7 +24,7 @@ PAUSED = "SELECT paused FROM jobqueue.queues WHERE name = 'q'"
 
 @pytest_asyncio.fixture(autouse=True)
 async def queue(database: str) -> None:
-    connection = await connect(database)
+    connection = await connect(database, connect_timeout_s=HANG_S)
     await add_queue(connection)
     await connection.close()
 
@@ -54,7 +55,7 @@ async def paused(database: str) -> bool:
 async def test_a_cut_loses_the_statement_or_its_answer(
     database: str, armed: None, *, done: bool
 ) -> None:
-    connection = await connect(database)
+    connection = await connect(database, connect_timeout_s=HANG_S)
     with pytest.raises(asyncpg.ConnectionDoesNotExistError, match="at a seam"):
         await connection.fetch(PAUSE, "q", True)
     assert connection.is_closed()
@@ -69,7 +70,7 @@ async def test_a_cut_loses_the_statement_or_its_answer(
 async def test_in_a_transaction_after_is_after_the_commit(
     database: str, armed: None, *, done: bool
 ) -> None:
-    connection = await connect(database)
+    connection = await connect(database, connect_timeout_s=HANG_S)
     with pytest.raises(asyncpg.ConnectionDoesNotExistError, match="at a seam"):
         async with transaction(connection):
             await connection.fetch(PAUSE, "q", True)
@@ -78,11 +79,11 @@ async def test_in_a_transaction_after_is_after_the_commit(
 
 @pytest.mark.parametrize("armed", ["pause_queue.after=cut@2"], indirect=True)
 async def test_the_nth_time_is_the_only_one(database: str, armed: None) -> None:
-    connection = await connect(database)
+    connection = await connect(database, connect_timeout_s=HANG_S)
     await connection.fetch(PAUSE, "q", True)
     with pytest.raises(asyncpg.ConnectionDoesNotExistError):
         await connection.fetch(PAUSE, "q", True)
-    connection = await connect(database)
+    connection = await connect(database, connect_timeout_s=HANG_S)
     await connection.fetch(PAUSE, "q", True)
     await connection.close()
 
@@ -117,7 +118,7 @@ async def test_a_rolled_back_statement_passes_no_seam_behind_it(database: str) -
 async def test_a_statement_that_finds_nothing_is_no_passing_where_rows_are_asked_for(
     database: str, armed: None, *, done: bool
 ) -> None:
-    connection = await connect(database)
+    connection = await connect(database, connect_timeout_s=HANG_S)
     assert await connection.fetch(PAUSE, "nobody's", True) == []
     with pytest.raises(asyncpg.ConnectionDoesNotExistError, match="at a seam"):
         await connection.fetch(PAUSE, "q", True)
@@ -128,7 +129,7 @@ async def test_a_statement_that_finds_nothing_is_no_passing_where_rows_are_asked
 async def test_what_is_not_due_is_committed_and_a_statement_that_fails_is_rolled_back(
     database: str, armed: None
 ) -> None:
-    connection = await connect(database)
+    connection = await connect(database, connect_timeout_s=HANG_S)
     with pytest.raises(asyncpg.DataError):
         await connection.fetch(PAUSE, 5, True)
     with pytest.raises(asyncpg.NotNullViolationError):
@@ -167,7 +168,7 @@ def test_a_program_that_is_to_be_killed_is_and_says_where(database: str) -> None
         "import asyncio, sys\n"
         "from jobqueue.store.pool import connect, check\n"
         "async def main():\n"
-        "    await check(await connect(sys.argv[1]), 5)\n"
+        f"    await check(await connect(sys.argv[1], connect_timeout_s={HANG_S}), {HANG_S})\n"
         "asyncio.run(main())"
     )
     ended = subprocess.run(

@@ -17,19 +17,19 @@ from jobqueue.lease import desk as desk_room
 from jobqueue.lease import direct
 from jobqueue.lease.backing import DatabaseBacking
 from jobqueue.lease.desk import Desk
-from jobqueue.lease.hot import HotConnection
 from jobqueue.lease.signals import RETRIES_CHARGED
 from jobqueue.lease.takeover import Takeover, expired, unstarted
 from jobqueue.lease.tally import tell_claimed
 from jobqueue.reaper.scheduler import Promoter, TtlExpirer
 from jobqueue.reaper.signals import JOBS_PROMOTED
-from jobqueue.store.pool import Connection, Pool, connect
+from jobqueue.store.pool import Connection, Pool
 from jobqueue.store.signals import JOBS_MOVED, Move
 from jobqueue.submission import submitter as submitter_room
 from jobqueue.submission.jobs import Jobs
 from jobqueue.submission.queues import Queues
 from jobqueue.submission.submitter import Submitter
 from tests.support.leases import QUICK, open_leases, presence_on, reconciler
+from tests.support.remote import make_desk
 from tests.support.settling import settled
 from tests.support.store import WORKER, add_queue, claim, end_ttl, expire_leases, make_due, spec
 from tests.support.workers import facts
@@ -59,8 +59,7 @@ async def submitter(db: Connection, pool: Pool) -> AsyncIterator[Submitter]:
 
 @pytest.fixture
 def desk(pool: Pool, database: str) -> Desk:
-    reserve = HotConnection(lambda: connect(database), timeout_s=10.0)
-    return Desk(pool, reserve=reserve, lease_s=60.0, claimers=2, announce=lambda queues: None)
+    return make_desk(pool, database)
 
 
 def move(status: str, reason: str) -> Move:

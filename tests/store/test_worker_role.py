@@ -1,8 +1,6 @@
 """The grants that docs/operations.md gives a worker's role are enough, and not too much."""
 
-import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 from uuid import uuid4
 
 import asyncpg
@@ -22,9 +20,9 @@ from jobqueue.store.pool import Connection
 from jobqueue.store.queues import list_queue_serving
 from jobqueue.store.workers import beat_worker, deregister_worker, register_worker
 from tests.store.conftest import Connect
+from tests.support.roles import worker_role
 from tests.support.store import add_queue, claim_one, settle, spec, store, submit
 
-OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 LEASE_S = 30.0
 FACTS = WorkerFacts("w", "host", 1, ("q",), ("t",), 1, "direct", "1")
 
@@ -33,10 +31,7 @@ FACTS = WorkerFacts("w", "host", 1, ("q",), ("t",), 1, "direct", "1")
 async def as_worker(db: Connection, another: Connect) -> AsyncIterator[Connection]:
     """A connection that may do what the document grants, under a name of its own."""
     role = f"jq_worker_{uuid4().hex}"
-    (grants,) = re.findall(
-        r"```sql\n(CREATE ROLE .*?)```", OPERATIONS.read_text("utf-8"), re.DOTALL
-    )
-    await db.execute(grants.replace("jq_worker", role))
+    await db.execute(worker_role(role))
     connection = await another()
     await connection.execute(f"SET ROLE {role}")
     yield connection

@@ -1,5 +1,6 @@
 """The registry of workers: display and commands, never a reason to take a job back."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from jobqueue.domain.outcome import Refused
 from jobqueue.domain.worker import Worker, WorkerCommand, WorkerStatus
 from jobqueue.store.jobs import delete_job
-from jobqueue.store.pool import Connection
+from jobqueue.store.pool import Connection, transaction
 from jobqueue.store.upkeep import forget_kept_events, roll_stats
 from jobqueue.store.workers import (
     beat_worker,
@@ -19,7 +20,9 @@ from jobqueue.store.workers import (
     prune_workers,
     register_worker,
 )
-from tests.support.store import add_queue, claim_one, settle, submit
+from tests.store.conftest import Connect
+from tests.support.store import WAITS, add_queue, claim_one, settle, submit
+from tests.support.waiting import eventually
 from tests.support.workers import facts
 
 KEEP = "INSERT INTO jobqueue.job_events_kept SELECT * FROM jobqueue.job_events"
@@ -50,7 +53,7 @@ async def test_a_registered_worker_shows_its_facts_and_what_it_holds(db: Connect
     await claim_one(db, worker=number, running=False)
     worker = await one(db)
     assert worker.facts == facts()
-    assert (worker.status, worker.command, worker.running) == ("ACTIVE", "NONE", 2)
+    assert (worker.status, worker.running) == ("ACTIVE", 2)
 
 
 async def test_a_worker_keeps_its_number_through_its_lives(db: Connection) -> None:
@@ -230,3 +233,39 @@ async def test_a_process_that_was_replaced_is_told_to_yield_and_removes_nobody(
     assert await beat_worker(db, number, facts=new) is WorkerCommand.NONE
     await deregister_worker(db, number, new)
     assert await beat_worker(db, number, facts=new) is None
+
+
+async def test_a_beat_that_meets_the_removal_of_its_row_is_told_to_register(
+    db: Connection, another: Connect
+) -> None:
+    number = await register_worker(db, facts())
+    assert await beats_behind(db, another, number, deregister_worker(db, number)) is None
+
+
+async def test_a_beat_that_meets_the_registration_of_another_process_is_told_to_yield(
+    db: Connection, another: Connect
+) -> None:
+    number = await register_worker(db, facts(pid=1))
+    registration = register_worker(db, facts(pid=2))
+    assert await beats_behind(db, another, number, registration) is WorkerCommand.YIELD
+    assert (await one(db)).facts.pid == 2
+
+
+async def test_a_beat_that_meets_a_command_hears_it(db: Connection, another: Connect) -> None:
+    number = await register_worker(db, facts())
+    command = command_worker(db, "w-1", WorkerCommand.DRAIN)
+    assert await beats_behind(db, another, number, command) is WorkerCommand.DRAIN
+    assert (await one(db)).status is WorkerStatus.DRAINING
+
+
+async def beats_behind(
+    db: Connection, another: Connect, number: int, change: Awaitable[object]
+) -> WorkerCommand | None:
+    """Beat as the process 1 while ``change`` on ``db`` is not committed, and wait for it."""
+    other, watcher = await another(), await another()
+    async with transaction(db):
+        await change
+        beating = asyncio.create_task(beat_worker(other, number, facts=facts(pid=1)))
+        blocker = await db.fetchval("SELECT pg_backend_pid()")
+        await eventually(lambda: watcher.fetchval(WAITS, blocker), what="a beat that waits")
+    return await beating

@@ -6,7 +6,7 @@
 -- CANCELLED: dead-lettered now. REQUESTED: it runs, and its worker will hear of it.
 -- Otherwise the status that does not allow it, or NOT_FOUND.
 CREATE FUNCTION jobqueue.cancel_job(p_job_id uuid, p_running bool) RETURNS text
-LANGUAGE plpgsql SET lock_timeout = '2s' AS $$
+LANGUAGE plpgsql SET lock_timeout = '2s' SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
     job bigint;
     found_status text;
@@ -64,7 +64,7 @@ END $$;
 -- life (attempt 0) and its TTL counts from now. Otherwise the status that does not allow it,
 -- QUEUE_DELETED (nobody would ever claim it there), or NOT_FOUND.
 CREATE FUNCTION jobqueue.retry_job(p_job_id uuid) RETURNS text
-LANGUAGE plpgsql SET lock_timeout = '2s' AS $$
+LANGUAGE plpgsql SET lock_timeout = '2s' SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
     job bigint;
     found_status text;
@@ -115,7 +115,7 @@ END $$;
 -- DELETED: job, outcome and idempotency key are gone, its events stay. Otherwise the status that
 -- does not allow it, or NOT_FOUND.
 CREATE FUNCTION jobqueue.delete_job(p_job_id uuid) RETURNS text
-LANGUAGE plpgsql SET lock_timeout = '2s' AS $$
+LANGUAGE plpgsql SET lock_timeout = '2s' SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
     job bigint;
     found_status text;

@@ -21,7 +21,8 @@ END $$;
 -- the guard is off for nobody else: ALTER TABLE keeps all other writers out until the commit.
 -- There are none but upkeep, so it waits for an autovacuum to give way, as below.
 CREATE FUNCTION jobqueue.forget_kept_events(p_after bigint, p_jobs int)
-RETURNS TABLE (upto bigint, forgotten bigint) LANGUAGE plpgsql SET lock_timeout = '30s' AS $$
+RETURNS TABLE (upto bigint, forgotten bigint) LANGUAGE plpgsql SET lock_timeout = '30s'
+SET plan_cache_mode = force_custom_plan AS $$
 DECLARE
     passed timestamptz;
     gone bigint[];

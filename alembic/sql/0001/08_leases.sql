@@ -134,7 +134,9 @@ END $$;
 
 -- ASSIGNED→RUNNING for prefetched jobs, with a fresh lease; the TTL no longer applies after it.
 -- One whose TTL is over is dead-lettered instead. Answers started, expired or lost, one row each;
--- started also for one that was started by an earlier try whose answer was lost (not fresh).
+-- started also for one that was started by an earlier try whose answer was lost (not fresh). That is
+-- looked for in a statement of its own: the earlier try may commit while this one waits for its rows,
+-- and no snapshot from before that shows it.
 -- waited_s is how long a job that was started now had been ready.
 -- Waits for rows that its own worker's renewal holds, or a settle: a worker that is told to end hands
 -- back what it is about to start, on another connection. As a settle it locks rows by id.
@@ -145,8 +147,13 @@ LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
 SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
+DECLARE
+    ids bigint[];
+    tokens bigint[];
+    states text[];
+    waits float8[];
+    queues int[];
 BEGIN
-    RETURN QUERY
     WITH i AS (
         SELECT DISTINCT id, token FROM unnest(p_ids, p_tokens) t (id, token)
     ), k AS MATERIALIZED (
@@ -193,14 +200,21 @@ BEGIN
         ) m
         ORDER BY m.id, m.seq
     )
+    SELECT array_agg(m.id), array_agg(m.token), array_agg(m.state), array_agg(m.waited_s),
+           array_agg(m.queue_id)
+    INTO ids, tokens, states, waits, queues
+    FROM (SELECT id, token, 'started' AS state, waited_s, queue_id FROM u
+          UNION ALL SELECT id, token, 'expired', NULL, queue_id FROM x) m;
+
+    RETURN QUERY
     SELECT i.id AS job, i.token,
-           CASE WHEN u.id IS NOT NULL THEN 'started' WHEN x.id IS NOT NULL THEN 'expired'
-                WHEN y.id IS NOT NULL THEN 'started' ELSE 'lost' END AS state,
-           u.id IS NOT NULL OR x.id IS NOT NULL AS fresh, u.waited_s,
+           coalesce(m.state, CASE WHEN y.id IS NOT NULL THEN 'started' ELSE 'lost' END) AS state,
+           m.id IS NOT NULL AS fresh, m.waited_s,
            (SELECT q.name FROM jobqueue.queues q
-            WHERE q.queue_id = coalesce(u.queue_id, x.queue_id, y.queue_id)) AS queue
-    FROM i LEFT JOIN u ON u.id = i.id AND u.token = i.token
-    LEFT JOIN x ON x.id = i.id AND x.token = i.token
+            WHERE q.queue_id = coalesce(m.queue_id, y.queue_id)) AS queue
+    FROM (SELECT DISTINCT t.id, t.token FROM unnest(p_ids, p_tokens) t (id, token)) i
+    LEFT JOIN unnest(ids, tokens, states, waits, queues) m (id, token, state, waited_s, queue_id)
+        ON m.id = i.id AND m.token = i.token
     LEFT JOIN jobqueue.leases y ON y.id BETWEEN i.id AND i.id AND y.token = i.token
         AND y.worker_id = p_worker AND y.running;
 END $$;

@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
@@ -6,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobqueue.domain.columns import columns_of
+from jobqueue.domain.columns import JobColumns, columns_of
 from jobqueue.domain.job import JobSpec
 from jobqueue.domain.limits import (
     MIB,
+    MORE,
     Limits,
     check_batch,
     name_faults,
@@ -19,13 +21,14 @@ from jobqueue.domain.limits import (
     worker_faults,
 )
 from jobqueue.domain.worker import WorkerFacts
-from jobqueue.errors import InvalidArgument
+from jobqueue.errors import FieldViolation, InvalidArgument
 
 LIMITS = Limits()
 TEN_YEARS = 10 * 365 * 86_400.0
 BASE = JobSpec("mail")
 # At the ends of the calendar they have times that UTC has not.
 FAR_EAST, FAR_WEST = timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))
+HUGE = 10**400  # more than a float can hold
 # 2 bytes each, so that bytes and characters are told apart.
 WIDE = "é"
 
@@ -68,6 +71,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"priority": 10}, "job.priority"),
     ({"max_retries": -1}, "job.max_retries"),
     ({"max_retries": 1001}, "job.max_retries"),
+    ({"max_retries": HUGE}, "job.max_retries"),
+    ({"priority": -HUGE}, "job.priority"),
+    ({"delay_s": HUGE}, "job.delay"),
+    ({"ttl_s": HUGE}, "job.ttl"),
     ({"ttl_s": 0.0}, "job.ttl"),
     ({"ttl_s": -1.0}, "job.ttl"),
     ({"ttl_s": float("nan")}, "job.ttl"),
@@ -102,6 +109,12 @@ def test_a_value_at_its_limit_is_good(change: dict[str, Any]) -> None:
 @pytest.mark.parametrize(("change", "field"), BAD, ids=[field for _, field in BAD])
 def test_a_value_past_its_limit_is_named(change: dict[str, Any], field: str) -> None:
     assert bad_fields(**change) == [field]
+
+
+@pytest.mark.parametrize(("change", "field"), BAD, ids=[field for _, field in BAD])
+def test_a_value_past_its_limit_is_named_in_a_batch(change: dict[str, Any], field: str) -> None:
+    named = [v.field for v in told(columns_of([BASE, replace(BASE, **change)]))]
+    assert named == [field.replace("job", "jobs[1]", 1)]
 
 
 def test_all_faults_are_said_at_once() -> None:
@@ -164,6 +177,22 @@ def test_a_bad_item_of_a_batch_is_named_by_its_index() -> None:
     with pytest.raises(InvalidArgument) as caught:
         check_batch(columns_of([BASE, BASE, replace(BASE, priority=10)]), LIMITS)
     assert [v.field for v in caught.value.violations] == ["jobs[2].priority"]
+
+
+def test_of_many_faults_the_first_are_told_and_that_there_are_more() -> None:
+    bad = replace(BASE, priority=10, max_retries=-1)
+    check_all = [v.field for v in told(columns_of([bad] * 50))]
+    assert len(check_all) == 100
+    assert "" not in check_all
+    *first, last = told(columns_of([bad] * 10_000))
+    assert [v.field for v in first] == check_all
+    assert last == MORE
+
+
+def told(columns: JobColumns) -> Sequence[FieldViolation]:
+    with pytest.raises(InvalidArgument) as caught:
+        check_batch(columns, LIMITS)
+    return caught.value.violations
 
 
 SURROGATES = st.characters(categories=["Cs", "Lu", "Cc", "So"])
