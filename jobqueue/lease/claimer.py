@@ -22,7 +22,7 @@ class LimitPace:
     """How often a queue with max_running is asked: each time costs a transaction of its own.
 
     A queue that had no room or no job is left alone for a while that doubles: up to 2.5 s when it
-    was full, as a worker elsewhere may make room and nothing tells us; up to 10 s when it was
+    was full, as a job that ends elsewhere makes room and nothing tells us; up to 10 s when it was
     empty, as a new job is announced. One that was passed over may have jobs: it waits too, as the
     others fill the slots, but no longer than they do. A hint, or an own job that ended, ends the
     wait; what comes while a claim is under way is newer than what that claim saw.

@@ -30,7 +30,7 @@ from jobqueue.errors import NotFound
 from jobqueue.lease.errands import Errands
 from jobqueue.lease.hot import HotConnection, retried
 from jobqueue.lease.outlet import Outlet
-from jobqueue.lease.tally import tell_settled, tell_started
+from jobqueue.lease.tally import Asked, tell_settled, tell_started
 from jobqueue.store import workers
 from jobqueue.store.faults import retrying, retrying_told, translated
 from jobqueue.store.leases import (
@@ -38,18 +38,24 @@ from jobqueue.store.leases import (
     LeaseAnswer,
     list_cancelled_leases,
     list_leases,
+    lock_assigned_leases,
     look_up_leases,
     note_progress,
     renew_leases,
     settle_leases,
     start_leases,
 )
-from jobqueue.store.pool import Connection, Pool, has_free
+from jobqueue.store.pool import Connection, Pool, has_free, transaction
+
+STREAM_S = 2_100.0
+"""Longer than a connection takes calls, so that the next stream may go to a server added since."""
 
 _CLAIMS_SHARE = 2
 """At most every second connection of the pool claims: reports must not wait."""
 
 _TOO_LARGE = Unhandled("its payload is too large to be sent to a remote worker")
+
+_HANDED_BACK = Released("it was handed back by its remote worker")
 
 Verdict = Literal["settled", "lost", "not_started"]
 
@@ -69,6 +75,14 @@ class Pulse:
     command: WorkerCommand
     renewals: Sequence[Renewal]
     cancelled: Sequence[Lease]
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What was taken back, and what was answered."""
+
+    asked: Asked
+    answers: Sequence[LeaseAnswer]
 
 
 class Desk:
@@ -115,7 +129,9 @@ class Desk:
         return await retrying(lambda: workers.register_worker(self._pool, facts))
 
     async def stream(self, worker: int, held: Sequence[Lease]) -> AsyncGenerator[LeasedJob, None]:
-        """Yield jobs for ``worker`` as they come and as it has room; ends when another one begins.
+        """Yield jobs for ``worker`` as they come and as it has room.
+
+        Ends when another one begins, and after ``STREAM_S`` or little more.
 
         What was sent to it before, was never started and is not in ``held`` is handed back, now
         and, for this stream, at its end. Raises NotFound.
@@ -126,11 +142,14 @@ class Desk:
             before.end()
         self._outlets[worker] = outlet
         self._on_stream()
+        life_s = STREAM_S * random.uniform(1.0, 1.1)  # noqa: S311 - spreads load only
+        over = asyncio.get_running_loop().call_later(life_s, outlet.end)
         try:
             async with aclosing(outlet.jobs()) as jobs:
                 async for job in jobs:
                     yield job
         finally:
+            over.cancel()
             if self._outlets.get(worker) is outlet:
                 del self._outlets[worker]
 
@@ -197,10 +216,14 @@ class Desk:
 
         With ``strays_but`` also whatever is ASSIGNED to the worker and not among these.
         """
-        wanted = set(leases)
+        handed_back = 0
+        if leases:
+            verdicts = await self.settle(worker, dict.fromkeys(leases, _HANDED_BACK))
+            handed_back = sum(verdict == "settled" for verdict in verdicts.values())
         if strays_but is not None:
-            wanted.update(_strays(await self._listed(worker), strays_but))
-        return await self._release(worker, list(wanted))
+            strays = _strays(await self._listed(worker), strays_but)
+            handed_back += len(await self._take_back(worker, list(strays)))
+        return handed_back
 
     async def deregister(self, worker: int) -> None:
         """Hand back what was not started, and forget the worker."""
@@ -222,9 +245,8 @@ class Desk:
         if serving is None:
             raise NotFound("worker", str(worker), at="session")
         listed = await self._listed(worker)
-        strays = _strays(listed, held)
-        await self._release(worker, list(strays))
-        rest = {h.lease for h in listed} - strays
+        taken_back = await self._take_back(worker, list(_strays(listed, held)))
+        rest = {h.lease for h in listed}.difference(taken_back)
         return Outlet(
             self._pool,
             worker,
@@ -233,7 +255,7 @@ class Desk:
             lease_s=self._lease_s,
             turnstile=self._turnstile,
             errands=self._errands,
-            release=lambda leases: self._errands.start(self._release(worker, leases)),
+            release=lambda leases: self._errands.start(self._take_back(worker, leases)),
             refuse=lambda leases: self._errands.start(
                 self.settle(worker, dict.fromkeys(leases, _TOO_LARGE))
             ),
@@ -267,12 +289,27 @@ class Desk:
     async def _listed(self, worker: int) -> list[HeldLease]:
         return await retrying(lambda: list_leases(self._pool, worker=worker, older_than_s=0.0))
 
-    async def _release(self, worker: int, leases: Sequence[Lease]) -> int:
+    async def _take_back(self, worker: int, leases: Sequence[Lease]) -> Sequence[Lease]:
+        """Hand back, uncharged, those that the worker has not started; return them.
+
+        What was sent may be started at this moment, by a call that another server answers.
+        """
         if not leases:
-            return 0
-        released = Released("it was handed back by its remote worker")
-        verdicts = await self.settle(worker, dict.fromkeys(leases, released))
-        return sum(verdict == "settled" for verdict in verdicts.values())
+            return ()
+        taken, unclear = await retrying_told(lambda: self._take_unstarted(worker, leases))
+        tell_settled(taken.answers, taken.asked, unclear=unclear)
+        self._gone(worker, list(taken.asked))
+        self._announce({queue for queue, _ in taken.asked.values()})
+        return list(taken.asked)
+
+    async def _take_unstarted(self, worker: int, leases: Sequence[Lease]) -> _Taken:
+        async with self._pool.acquire() as connection, transaction(connection):
+            held = await lock_assigned_leases(connection, worker=worker, leases=leases)
+            asked = {h.lease: (h.queue, _decided(h, h.lease, _HANDED_BACK)) for h in held}
+            settlements = [settlement for _, settlement in asked.values()]
+            return _Taken(
+                asked, await settle_leases(connection, worker=worker, settlements=settlements)
+            )
 
     def _gone(self, worker: int, leases: Sequence[Lease]) -> None:
         """These no longer take room of the worker."""

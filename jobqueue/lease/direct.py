@@ -76,8 +76,9 @@ class DirectLeases(Holder):
         if self._kept is None:
             return
         await self._finish()
+        number = self._keeper.number
         with contextlib.suppress(*TRANSIENT):  # shown as OFFLINE, and pruned in time
-            await self._settles.run(lambda c: deregister_worker(c, self._worker, self._facts))
+            await self._settles.run(lambda c: deregister_worker(c, number, self._facts))
         await self._settles.close()
         await self._claims.close()
 

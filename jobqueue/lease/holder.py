@@ -17,6 +17,7 @@ from jobqueue.lease.interface import (
     Answered,
     CancelRequested,
     CommandReceived,
+    Forgotten,
     LeaseGone,
     News,
 )
@@ -76,7 +77,7 @@ class Holder(ABC):
         self._keeper.drain()
 
     def beat(self) -> None:
-        """Say that the worker's loop turned."""
+        """Say that claims came round."""
         self._keeper.beat()
 
     # What the keeper says.
@@ -100,6 +101,10 @@ class Holder(ABC):
     def commanded(self, command: WorkerCommand) -> None:
         """Pass on an operator's command."""
         self._publish(CommandReceived(command))
+
+    def forgotten(self) -> None:
+        """Pass on that the worker has another number now."""
+        self._publish(Forgotten())
 
     # For subclasses.
 
@@ -134,10 +139,12 @@ class Holder(ABC):
         self._settling = Settler(self._flush, self._ended, self._let_lapse, patience_s=lease_s)
         await keeper.start()
         try:
-            return await keeper.registered(OPEN_TIMEOUT_S)
+            number = await keeper.registered(OPEN_TIMEOUT_S)
         except BaseException:
             await keeper.stop()
             raise
+        keeper.beat()  # from here on claims come round
+        return number
 
     async def _finish(self) -> None:
         """Record what is on its way, then end the keeper: a beat would bring the worker back."""

@@ -34,12 +34,20 @@ class CommandReceived:
     command: WorkerCommand
 
 
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """Where leases live this worker was not known any more, and it was registered as another one.
+
+    What it holds is lost, and what it goes on with under its former number comes to nothing.
+    """
+
+
 Answered = Callable[[Sequence[LeasedJob], bool, Exception | None], None]
 """Hears on the event loop what came of settlements: whether the leases were held to their ends, and
 what the database said when it refused even that there were outcomes. Jobs that were settled with
 one and the same callback may be named together. Must not raise."""
 
-News = LeaseGone | CancelRequested | CommandReceived
+News = LeaseGone | CancelRequested | CommandReceived | Forgotten
 
 
 class Leases(Protocol):
@@ -100,7 +108,7 @@ class Leases(Protocol):
         """Show the worker as DRAINING."""
 
     def beat(self) -> None:
-        """Say that the worker's loop turned; without beats the worker is killed in the end."""
+        """Say that claims came round: a worker whose claims hang is killed in the end."""
 
     async def close(self) -> None:
         """Stop renewing and deregister. Leases still held are left to expire."""

@@ -15,6 +15,7 @@ from jobqueue.domain.worker import WorkerCommand, WorkerFacts
 from jobqueue.errors import Unavailable
 from jobqueue.lease.keeper_link import KeeperLink
 from jobqueue.lease.messages import (
+    Ask,
     Beat,
     Begin,
     Cancel,
@@ -24,6 +25,7 @@ from jobqueue.lease.messages import (
     Disown,
     Draining,
     Drop,
+    Here,
     Hold,
     Logged,
     Lost,
@@ -42,6 +44,16 @@ from jobqueue.runtime.log import write_relayed
 from jobqueue.runtime.service import STOP_GRACE_S, Service
 from jobqueue.store.signals import tell_moved
 
+CLAIMS_LIMIT_S = 30.0
+"""The loop turns, but claims have not come round for so long: from here on it counts as still.
+
+In an outage a round takes less, or little beside the stall limit.
+"""
+
+ASK_AFTER_S, ANSWER_LIMIT_S, START_LIMIT_S = 5.0, 5.0, 60.0
+"""A keeper that says nothing for the first is asked whether it is there, and replaced when it says
+nothing for the second more; up to its first word it has the third on top."""
+
 _LISTEN_S = 1.0
 
 
@@ -59,6 +71,9 @@ class Listening(Protocol):
 
     def commanded(self, command: WorkerCommand) -> None:
         """An operator wants the worker to do this."""
+
+    def forgotten(self) -> None:
+        """The worker was not known any more; it is registered under another number now."""
 
     def disowned(self, leases: Sequence[Lease]) -> Sequence[Lease]:
         """Return those of ``leases`` that certainly nobody here holds or is about to hold."""
@@ -98,19 +113,30 @@ class Keeper(Service):
         self._link: KeeperLink | None = None
         self._decoder = Decoder()
         self._worker: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        self._number = worker
         if worker is not None:
             self._worker.set_result(worker)
         self._draining = False
         self._closing = False
         self._beat_at = -math.inf
+        self._claimed_at: float | None = None
+        self._listen_s = min(_LISTEN_S, settings.stall_limit_s / 4, settings.lease_s / 20)
+        self._ask_after_s = min(ASK_AFTER_S, settings.lease_s / 6)
+        self._silent_s = 0.0
+        self._asked = False
 
     @property
     def pid(self) -> int | None:
         """The keeper process that runs now."""
         return self._link.pid if self._link else None
 
+    @property
+    def number(self) -> int:
+        """The number under which the worker is registered now; 0: it never was."""
+        return self._number or 0
+
     async def registered(self, timeout_s: float) -> int:
-        """Return the worker's number. Raises Unavailable when it has none within ``timeout_s``."""
+        """Return its first number. Raises Unavailable when it has none within ``timeout_s``."""
         try:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.shield(self._worker)
@@ -161,11 +187,9 @@ class Keeper(Service):
             self._tell(Deadline(lease, at))
 
     def beat(self) -> None:
-        """Say that the worker's loop turned; most calls cost nothing."""
-        now = time.monotonic()
-        if now - self._beat_at >= min(self._settings.stall_limit_s / 20, 1.0):
-            self._beat_at = now
-            self._tell(Beat())
+        """Say that claims came round; most calls cost nothing."""
+        self._claimed_at = time.monotonic()
+        self._pulse(self._claimed_at)
 
     def drain(self) -> None:
         """Show the worker as DRAINING from now on."""
@@ -181,15 +205,15 @@ class Keeper(Service):
         if self._closing:
             return None
         link = self._link or await self._spawn()
-        try:
-            async with asyncio.timeout(_LISTEN_S):
-                data = await link.read()
-        except TimeoutError:
-            return 0.0
-        if not data and not self._closing:
+        begun = time.monotonic()
+        self._pulse(begun)
+        data = await self._listen(link)
+        if data is None:
+            await self._note_silence(link, time.monotonic() - begun)
+        elif data or self._closing:
+            self._note_words(data)
+        else:
             raise RuntimeError(f"the keeper process ended with {await self._reap(link)}")
-        for message in self._decoder.feed(data):
-            self._hear(message)
         return 0.0
 
     async def stop(self, grace_s: float = STOP_GRACE_S) -> None:
@@ -204,13 +228,48 @@ class Keeper(Service):
         if self._link is not None:
             await self._reap(self._link)
 
+    def _pulse(self, now: float) -> None:
+        """Say that the worker's loop turned, unless its claims hang."""
+        hang = self._claimed_at is not None and now - self._claimed_at >= CLAIMS_LIMIT_S
+        if not hang and now - self._beat_at >= min(self._settings.stall_limit_s / 20, 1.0):
+            self._beat_at = now
+            self._tell(Beat())
+
+    async def _listen(self, link: KeeperLink) -> bytes | None:
+        """Return what it says next, nothing at its end, None when it is silent."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._listen_s):
+                return await link.read()
+        return None
+
+    def _note_words(self, data: bytes) -> None:
+        self._silent_s, self._asked = 0.0, False
+        for message in self._decoder.feed(data):
+            self._hear(message)
+
+    async def _note_silence(self, link: KeeperLink, took_s: float) -> None:
+        """Ask a keeper that is silent; end one that does not answer, and raise RuntimeError."""
+        if took_s > self._listen_s + _LISTEN_S:
+            return  # it is our loop that stood still: what was said meanwhile is heard next
+        self._silent_s += took_s
+        if self._asked:
+            self._give_up_lapsed("its keeper does not answer")
+        elif self._silent_s >= self._ask_after_s:
+            self._asked = True
+            self._tell(Ask())
+        if self._silent_s >= self._ask_after_s + ANSWER_LIMIT_S:
+            link.kill()
+            await self._reap(link)
+            raise RuntimeError("the keeper process did not answer, and was killed")
+
     async def _spawn(self) -> KeeperLink:
-        self._give_up_lapsed()
+        self._give_up_lapsed("there was no keeper to renew it")
         self._decoder = Decoder()
+        self._silent_s, self._asked = -START_LIMIT_S, True  # its start is a question, too
         argv = [sys.executable, "-m", self._program, str(os.getpid())]
         self._link = await KeeperLink.open(argv)
-        worker = self._worker.result() if self._worker.done() else None
-        self._tell(Begin(self._source, self._settings, self._facts, worker, self._draining))
+        begin = Begin(self._source, self._settings, self._facts, self._number, self._draining)
+        self._tell(begin)
         for lease, proven_at in self._proven.items():
             self._tell(Hold((lease,), proven_at))
         for lease, at in self._deadlines.items():
@@ -231,19 +290,18 @@ class Keeper(Service):
         finally:
             link.close()
 
-    def _give_up_lapsed(self) -> None:
-        """Without a keeper nobody else does; this counts when none can be started for long."""
+    def _give_up_lapsed(self, why: str) -> None:
+        """Do it in place of a keeper: none can be started, or the one there is stands still."""
         now = time.monotonic()
         trusted = self._settings.trusted_until
         lapsed = [lease for lease, at in self._proven.items() if now >= trusted(at)]
         if lapsed:
-            self._listening.lost(lapsed, "there was no keeper to renew it")
+            self._listening.lost(lapsed, why)
 
     def _hear(self, message: Message) -> None:
         match message:
             case Registered(worker):
-                if not self._worker.done():
-                    self._worker.set_result(worker)
+                self._note_registered(worker)
             case Renewed(leases, sent_at):
                 self._note_renewed(leases, sent_at)
             case Unknown(leases):
@@ -251,6 +309,8 @@ class Keeper(Service):
                     self._tell(Disown(tuple(strangers)))
             case Moved() | Logged():
                 _say_for(message)
+            case Here():
+                pass  # to be heard of was all
             case _:
                 self._pass_on(message)
 
@@ -264,6 +324,13 @@ class Keeper(Service):
                 self._listening.commanded(WorkerCommand(command))
             case Reach(trouble):
                 REACH_CHANGED.emit(ReachChanged(trouble))
+
+    def _note_registered(self, worker: int) -> None:
+        known, self._number = self._number, worker
+        if known is None:
+            self._worker.set_result(worker)
+        elif known != worker:
+            self._listening.forgotten()
 
     def _note_renewed(self, leases: Sequence[Lease], sent_at: float) -> None:
         held = [lease for lease in leases if lease in self._held]

@@ -22,12 +22,14 @@ from jobqueue.lease.backing import Backing
 from jobqueue.lease.book import Book
 from jobqueue.lease.duties import CancelWatch, Presence, Renewer, StallWatch, TrustWatch
 from jobqueue.lease.messages import (
+    Ask,
     Beat,
     Begin,
     Deadline,
     Decoder,
     Draining,
     Drop,
+    Here,
     Hold,
     Logged,
     Message,
@@ -91,6 +93,7 @@ class KeeperProcess:
             draining=begin.draining,
         )
         self._backing = backing
+        self._tell = pipe.tell
         self.renewer = Renewer(backing, self.book, self.presence, settings, pipe.tell)
         self.stall = StallWatch(parent, settings, self.worker_stands_still)
         self._duties: tuple[Service, ...] = (
@@ -125,6 +128,8 @@ class KeeperProcess:
         match message:
             case Beat():
                 self.stall.beat()
+            case Ask():
+                self._tell(Here())
             case Hold(leases, proven_at):
                 self.book.add(leases, proven_at)
             case Drop(leases):

@@ -67,6 +67,16 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True)
+class Ask:
+    """Nothing was heard of you for a while: are you there?"""
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """Answer to ``Ask``: yes."""
+
+
+@dataclass(frozen=True, slots=True)
 class Draining:
     """Show the worker as DRAINING from now on."""
 
@@ -161,6 +171,8 @@ Message = (
     | Drop
     | Deadline
     | Beat
+    | Ask
+    | Here
     | Draining
     | Reconcile
     | Disown
@@ -182,6 +194,8 @@ _KINDS: dict[str, type[Message]] = {
         Drop,
         Deadline,
         Beat,
+        Ask,
+        Here,
         Draining,
         Reconcile,
         Disown,

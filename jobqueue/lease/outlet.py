@@ -95,7 +95,8 @@ class Outlet:
         """There may be work in these queues; no names: in any."""
         if self._claimer.hint(queues):
             self._idle_s = FIRST_IDLE_S
-            self._news.set()
+            if not self._full:  # else hints without a pause would put off the look for room
+                self._news.set()
 
     def gone(self, leases: Iterable[Lease]) -> None:
         """These are settled or lost: there is room again."""
@@ -108,6 +109,10 @@ class Outlet:
         """Yield nothing more."""
         self._ended = True
         self._news.set()
+
+    @property
+    def _full(self) -> bool:
+        return len(self._outstanding) >= self._room
 
     def _portion(self) -> int:
         """Return how many jobs to claim next: what there is room for, a page at most."""
@@ -154,7 +159,7 @@ class Outlet:
 
     async def _rest(self) -> None:
         """Wait for news; look for room that nobody told of."""
-        full = len(self._outstanding) >= self._room
+        full = self._full
         seconds = _FULL_S if full else self._idle_s
         if not full:
             self._idle_s = min(2 * self._idle_s, LAST_IDLE_S)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from jobqueue.domain.outcome import (
     Failed,
-    Fate,
     LeaseExpired,
     Outcome,
     Settlement,
@@ -47,7 +46,10 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one step did. ``ready`` are the queues in which jobs may be claimed again at once."""
+    """What one step did. ``ready`` are the queues in which something may be claimed at once.
+
+    That is a job given back, or, whatever became of the one taken, another within max_running.
+    """
 
     taken: int = 0
     ready: frozenset[str] = frozenset()
@@ -115,20 +117,18 @@ class Takeover:
                 raise
             return self._shrink(page, error)
         _tell(page, settlements, answers)
-        return self._advance(page, settlements)
+        return self._advance(page)
 
     def _decide(self, lease: ExpiredLease) -> Settlement:
         jitter = random.random()  # noqa: S311 - no secret
         outcome = self._kind.outcome(lease)
         return decide(lease.charge, outcome, crash_limit=self._crash_limit, jitter=jitter)
 
-    def _advance(self, page: Sequence[ExpiredLease], settlements: Sequence[Settlement]) -> Page:
+    def _advance(self, page: Sequence[ExpiredLease]) -> Page:
         complete = len(page) < self._limit
         self._after = 0 if complete else page[-1].lease.job
         self._limit = min(self._limit * 2, self._page_size)
-        pairs = zip(page, settlements, strict=True)
-        ready = frozenset(lease.queue for lease, s in pairs if s.fate is Fate.READY)
-        return Page(len(page), ready, complete)
+        return Page(len(page), frozenset(lease.queue for lease in page), complete)
 
     def _shrink(self, page: Sequence[ExpiredLease], error: JobQueueError) -> Page:
         if len(page) > 1:

@@ -61,5 +61,6 @@ class Intake(Service):
                 async for job in jobs:
                     self._arrived(leased_job(job))
         except NotFound as error:
-            # The keeper hears the same with its next beat, and registers.
+            # The keeper hears the same with its next beat, and registers. As another worker than
+            # before: then this one ends.
             raise Unavailable("the server does not know this worker now") from error

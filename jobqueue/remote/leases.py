@@ -47,6 +47,7 @@ class RemoteLeases(Holder):
         self._intake: Intake | None = None
         self._worker = 0
         self._arrivals: deque[LeasedJob] = deque()
+        self._claiming = True
 
     async def open(self, facts: WorkerFacts) -> None:
         """Register, start the keeper, open the stream. Raises Unavailable when that fails."""
@@ -71,6 +72,7 @@ class RemoteLeases(Holder):
 
     def stop_claiming(self) -> None:
         """Cut the stream; hand back what has arrived, and what was under way."""
+        self._claiming = False
         self._errands.start(self._end_intake())
 
     async def close(self) -> None:
@@ -82,7 +84,7 @@ class RemoteLeases(Holder):
             await self._intake.stop(0.0)
         await self._finish()
         with contextlib.suppress(JobQueueError):  # shown as OFFLINE, and pruned in time
-            await self._link.deregister(pb.DeregisterRequest(session=str(self._worker)))
+            await self._link.deregister(pb.DeregisterRequest(session=str(self._keeper.number)))
         await self._link.close()
 
     def disowned(self, leases: Sequence[Lease]) -> Sequence[Lease]:  # noqa: ARG002 - never asked
@@ -119,11 +121,18 @@ class RemoteLeases(Holder):
         try:
             started = await self._start([job.lease for job in startable]) if startable else ()
         except BaseException:
-            # Some may have been started; to start them again is safe.
-            self._arrivals.extendleft(reversed(jobs))
+            self._put_back(jobs)
             raise
         unhandled = [job for job in jobs if not self._handles(job)]
         return [*(replace(j, running=True) for j in startable if j.lease in started), *unhandled]
+
+    def _put_back(self, jobs: Sequence[LeasedJob]) -> None:
+        """Leave jobs that may have been started to the next claim; hand them back if none comes."""
+        if self._claiming:
+            # To start them again is safe.
+            self._arrivals.extendleft(reversed(jobs))
+        else:
+            self._hand_back(jobs, Released("never started"))
 
     def _handles(self, job: LeasedJob) -> bool:
         return job.type in self._types if job.type else handles_untyped(self._types, job.queue)

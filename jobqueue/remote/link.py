@@ -1,5 +1,7 @@
 """One connection to WorkerService, with errors of ours."""
 
+import asyncio
+import math
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -8,8 +10,12 @@ from typing import Any
 import grpc
 import grpc.aio
 
+from jobqueue.errors import DeadlineExceeded
 from jobqueue.remote.signals import CERTIFICATES_CHANGED
-from jobqueue.transport import Route, Ways, channel_options
+from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
+from jobqueue.runtime.ending import end
+from jobqueue.runtime.tasks import start_detached
+from jobqueue.transport import Route, Way, Ways, channel_options
 from jobqueue.v1 import worker_service_pb2 as pb
 from jobqueue.v1.worker_service_pb2_grpc import WorkerServiceStub
 
@@ -20,23 +26,44 @@ _OPTIONS = [
     ("grpc.use_local_subchannel_pool", 1),
 ]
 
+_STANDS_WITHIN_S = 3.0
+"""Time to try several addresses, and little beside what is left of a lease."""
+
+_LOOK_S = 0.02
+
+AGAIN_S = 5.0
+"""A server that is slow for all of its workers must not have them all connect all the time."""
+
 
 class Link:
     """Calls the server of ``route``. Make it, and use it, on one running loop.
 
     Methods raise ``jobqueue.errors``. Every call may take ``timeout_s`` seconds; the stream of jobs
     has no end of its own. A connection that breaks is made again with the certificates of then.
+
+    A call that was not answered in time tells that the server may stand still, or be gone without
+    a word, which the connection would learn far too late for leases (``transport.pings``). So
+    another one is tried, as there may be another server under the same name. Calls begin on it
+    once it stands; until then, and if it does not, on the one there is, which may only be slow.
+    Whatever is under way stays where it is.
     """
 
-    def __init__(self, route: Route, *, timeout_s: float | None = None) -> None:
+    def __init__(
+        self, route: Route, *, timeout_s: float | None = None, clock: Clock = SYSTEM_CLOCK
+    ) -> None:
         """``timeout_s`` None: as the route says. Raises InvalidArgument for unreadable files."""
         self.timeout_s = route.timeout_s if timeout_s is None else timeout_s
         self._route = route
+        self._clock = clock
         self._ways = Ways(route, self._connect, CERTIFICATES_CHANGED.emit)
+        self._replacing: asyncio.Task[None] | None = None
+        self._replaced_at = -math.inf
 
     async def close(self) -> None:
         """End the connection and what is under way on it."""
-        for connection in self._ways.all():
+        if self._replacing is not None:
+            await end(self._replacing)
+        for connection in self._ways.close():
             await connection.channel.close()
 
     async def register(self, request: pb.RegisterRequest) -> pb.RegisterResponse:
@@ -77,8 +104,8 @@ class Link:
         self, request: pb.StreamJobsRequest
     ) -> AsyncGenerator[pb.AssignedJob, None]:
         """Yield jobs as they come. Closing the generator cuts the stream."""
-        async with self._way() as stub:
-            stream = stub.StreamJobs(request, metadata=self._route.metadata())
+        async with self._way() as way:
+            stream = way.connection.stub.StreamJobs(request, metadata=self._route.metadata())
             try:
                 async for answer in stream:
                     yield answer.job
@@ -88,22 +115,49 @@ class Link:
                 stream.cancel()
 
     async def _call(self, method: str, request: Any) -> Any:
-        async with self._way() as stub:
-            send = getattr(stub, method)
+        async with self._way() as way:
+            send = getattr(way.connection.stub, method)
             try:
                 return await send(request, timeout=self.timeout_s, metadata=self._route.metadata())
             except grpc.RpcError as error:
-                raise self._ways.failed(error) from error
+                ours = self._ways.failed(error)
+                if isinstance(ours, DeadlineExceeded):
+                    self._doubt(way)
+                raise ours from error
 
     @asynccontextmanager
-    async def _way(self) -> AsyncIterator[Any]:
-        """Yield the stub for one call."""
+    async def _way(self) -> "AsyncIterator[Way[_Connection]]":
+        """Yield the way for one call."""
+        if self._replacing is not None:
+            await asyncio.wait({self._replacing})
         way = self._ways.begin()
         try:
-            yield way.connection.stub
+            yield way
         finally:
             for old in self._ways.end(way):
                 await old.channel.close()
+
+    def _doubt(self, way: "Way[_Connection]") -> None:
+        """Try another connection than that of an unanswered call, unless that was just done."""
+        if self._replacing is None and self._clock.monotonic() >= self._replaced_at + AGAIN_S:
+            self._replacing = start_detached(self._replace(way), "replace a connection")
+
+    async def _replace(self, way: "Way[_Connection]") -> None:
+        try:
+            if spare := self._ways.spare(way):
+                self._replaced_at = self._clock.monotonic()
+                await self._try(spare, way)
+        finally:
+            self._replacing = None
+
+    async def _try(self, spare: "_Connection", way: "Way[_Connection]") -> None:
+        taken = False
+        try:
+            stands = await _stands(spare.channel, min(_STANDS_WITHIN_S, self.timeout_s))
+            taken = stands and self._ways.replace(way, spare)
+        finally:
+            if not taken:
+                await spare.channel.close()
 
     def _connect(self, identity: grpc.ChannelCredentials | None) -> "_Connection":
         options = [*channel_options(self._route.address), *_OPTIONS]
@@ -119,3 +173,13 @@ class Link:
 class _Connection:
     channel: grpc.aio.Channel
     stub: Any  # the asynchronous one exists for the type checker only
+
+
+async def _stands(channel: grpc.aio.Channel, within_s: float) -> bool:
+    """Connect; tell whether a server answered in time."""
+    # By looks: to stop waiting for a change of a channel's state is not safe in grpc.aio.
+    for _ in range(math.ceil(within_s / _LOOK_S)):
+        if channel.get_state(try_to_connect=True) is grpc.ChannelConnectivity.READY:
+            return True
+        await asyncio.sleep(_LOOK_S)
+    return False

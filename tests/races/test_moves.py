@@ -10,6 +10,7 @@ from tests.store.conftest import Connect
 from tests.support.store import (
     add_queue,
     claim_one,
+    let_moves_wait,
     make_due,
     path,
     settle,
@@ -24,6 +25,7 @@ async def test_a_cancel_that_meets_a_claim_asks_the_runner(
     db: Connection, another: Connect
 ) -> None:
     await add_queue(db)
+    await let_moves_wait(db)
     (job_id,) = await submit(db)
     worker, operator = await another(), await another()
     async with worker.transaction():
@@ -52,6 +54,7 @@ async def test_a_retry_that_meets_a_promotion_and_a_claim_tells_the_truth(
     db: Connection, another: Connect
 ) -> None:
     await add_queue(db)
+    await let_moves_wait(db)
     (job_id,) = await submit(db)
     await settle(db, await claim_one(db), Failed("boom"))
     await make_due(db)

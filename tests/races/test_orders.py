@@ -22,6 +22,7 @@ from tests.support.store import (
     claim_one,
     end_ttl,
     expire_leases,
+    let_moves_wait,
     make_due,
     settle,
     submit,
@@ -146,6 +147,7 @@ async def dead(db: Connection) -> Subject:
 
 async def rivals_of(db: Connection, another: Connect, prepare: Prepare) -> Rivals:
     await add_queue(db)
+    await let_moves_wait(db)
     holder, *others = [await another() for _ in range(5)]
     return Rivals(db, holder, others, prepare)
 
@@ -154,6 +156,7 @@ async def rivals_of(db: Connection, another: Connect, prepare: Prepare) -> Rival
     ("prepare", "skipping", "waiting"),
     [
         (completing, {"reap"}, {"complete", "cancel", "retry"}),
+        (failing, {"reap"}, {"fail", "cancel", "retry"}),
         (renewing, {"reap", "renew"}, {"complete"}),
         (starting, {"reap"}, {"start", "release", "cancel"}),
         (waiting_for_a_retry, {"promote", "claim"}, {"cancel", "retry"}),
@@ -172,11 +175,16 @@ async def test_moves_of_a_job_that_meet_one_by_one_do_what_some_order_of_them_wo
     assert rivals.waited == waiting, "they met"
 
 
+@pytest.mark.parametrize(
+    ("prepare", "waiting"),
+    [(completing, {"complete", "cancel"}), (failing, {"fail", "cancel"})],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
 async def test_moves_of_a_job_that_wait_for_it_together_do_what_some_order_of_them_would_do(
-    db: Connection, another: Connect
+    db: Connection, another: Connect, prepare: Prepare, waiting: set[str]
 ) -> None:
-    rivals = await rivals_of(db, another, failing)
+    rivals = await rivals_of(db, another, prepare)
     for order in permutations(await rivals.learn({"reap"})):
         result = await rivals.crowd(order)
         assert rivals.explain(result), f"{order}: {result}"
-    assert rivals.waited == {"fail", "cancel"}, "these change what is held"
+    assert rivals.waited == waiting, "these change what is held"

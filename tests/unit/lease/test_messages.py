@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from jobqueue.domain.lease import Lease
 from jobqueue.domain.worker import WorkerFacts
 from jobqueue.lease.messages import (
+    Ask,
     Beat,
     Begin,
     Cancel,
@@ -14,6 +15,7 @@ from jobqueue.lease.messages import (
     Deadline,
     Decoder,
     Drop,
+    Here,
     Hold,
     Logged,
     Lost,
@@ -36,6 +38,8 @@ MESSAGES: list[Message] = [
     Drop(()),
     Deadline(LEASES[0], 1e9),
     Beat(),
+    Ask(),
+    Here(),
     Registered(4),
     Reach("the database cannot be reached"),
     Renewed(LEASES, 3.5),
