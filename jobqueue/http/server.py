@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import Iterator
 
 import uvicorn
@@ -39,12 +40,13 @@ class HttpServer:
         self._server = _Server(config)
         self._task: asyncio.Task[None] | None = None
 
-    async def start(self) -> int:
+    async def start(self, listening: socket.socket | None = None) -> int:
         """Begin to serve and return the port. Raises Unavailable when it is taken.
 
-        The port listens when this returns; who connects at once waits for a turn of the loop.
+        The port listens when this returns; who connects at once waits for a turn of the loop. It
+        is that of ``listening`` where a socket is given, which is closed at the end.
         """
-        listening = listen(self._setting, self._port)
+        listening = listening or listen(self._setting, self._port)
         self._task = asyncio.create_task(self._server.serve([listening]), name="http")
         return int(listening.getsockname()[1])
 

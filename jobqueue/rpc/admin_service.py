@@ -1,5 +1,6 @@
 """AdminService: queues, workers and the state of the system."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ import grpc
 
 from jobqueue.domain.limits import Limits
 from jobqueue.errors import DeadlineExceeded, Unavailable
-from jobqueue.rpc.components import DOWN, OK, component, loop_states
+from jobqueue.rpc.components import DEGRADED, DOWN, OK, component, loop_states
 from jobqueue.rpc.convert_admin import (
     DEFAULT_WINDOW_S,
     queue_message,
@@ -34,6 +35,9 @@ from jobqueue.v1.admin_service_pb2_grpc import AdminServiceServicer
 
 # Unused by our methods: the guard is the only one that answers through it.
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+
+_LOOK_S = 3.0
+"""What reading tables may take while a caller waits for the state of the system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,16 +154,17 @@ class AdminService(AdminServiceServicer):
     async def GetSystemStatus(
         self, request: pb.GetSystemStatusRequest, context: Context
     ) -> pb.GetSystemStatusResponse:
-        """Tell how everything is, above all when the database is not well."""
+        """Tell how everything is, above all when the database is not well.
+
+        Within some seconds: callers give up after ten.
+        """
         status = pb.GetSystemStatusResponse(
             version=f"{self._facts.version} ({self._facts.commit})",
             started_at=timestamp(self._facts.started_at),
         )
-        try:
-            await self._add_stored(status)
-            database = component("postgresql", OK, await self._system.database())
-        except (Unavailable, DeadlineExceeded) as error:
-            database = component("postgresql", DOWN, error.message)
+        database = await self._database()
+        if database.state == OK and not await self._could_add_stored(status):
+            database = component("postgresql", DEGRADED, "queues and workers could not be read")
         loops = loop_states(self._facts.loops)
         status.components.extend([database, *self._facts.helpers(), *loops])
         return status
@@ -178,6 +183,20 @@ class AdminService(AdminServiceServicer):
     ) -> pb.GetVersionResponse:
         """Return version and commit."""
         return pb.GetVersionResponse(version=self._facts.version, commit=self._facts.commit)
+
+    async def _database(self) -> pb.ComponentStatus:
+        try:
+            return component("postgresql", OK, await self._system.database())
+        except (Unavailable, DeadlineExceeded) as error:
+            return component("postgresql", DOWN, error.message)
+
+    async def _could_add_stored(self, status: pb.GetSystemStatusResponse) -> bool:
+        try:
+            async with asyncio.timeout(_LOOK_S):
+                await self._add_stored(status)
+        except (Unavailable, DeadlineExceeded, TimeoutError):
+            return False
+        return True
 
     async def _add_stored(self, status: pb.GetSystemStatusResponse) -> None:
         stats = await self._queues.stats(None, DEFAULT_WINDOW_S)

@@ -128,6 +128,7 @@ def stats_message(stats: QueueStats) -> admin.QueueStats:
         oldest_runnable_age=duration(stats.oldest_runnable_s),
         unhandled=stats.unhandled,
         paused=stats.paused,
+        max_running=stats.max_running,
     )
 
 

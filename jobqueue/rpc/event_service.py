@@ -11,6 +11,7 @@ from jobqueue.domain.limits import Limits, check, event_faults, name_faults
 from jobqueue.errors import FieldViolation, InvalidArgument
 from jobqueue.events.encode import event_message
 from jobqueue.events.parking import Parking
+from jobqueue.events.places import Place, read_place, write_place
 from jobqueue.events.tail import Tail, Wanted
 from jobqueue.rpc.convert import read_page_size
 from jobqueue.rpc.times import timestamp
@@ -34,9 +35,12 @@ class EventService(EventServiceServicer):
     ) -> AsyncGenerator[pb.TailEventsResponse, None]:
         """Send what is recorded, then what comes."""
         wanted = self._wanted(request)
-        async with aclosing(self._tail.read(wanted, follow=request.follow)) as events:
-            async for event in events:
-                yield pb.TailEventsResponse(event=event_message(event))
+        async with aclosing(self._tail.read(wanted, follow=request.follow)) as told:
+            async for each in told:
+                if not isinstance(each, Place):
+                    yield pb.TailEventsResponse(event=event_message(each))
+                elif request.places:
+                    yield pb.TailEventsResponse(place=write_place(each))
 
     async def ListParkedEvents(
         self, request: pb.ListParkedEventsRequest, context: Context
@@ -69,7 +73,8 @@ class EventService(EventServiceServicer):
         if request.queue:
             check(name_faults("queue", request.queue, self._limits))
         check(event_faults([after or 0], request.types, field="after_event_id"))
-        return Wanted(request.queue or None, frozenset(request.types), after)
+        place = read_place(request.place) if request.place else None
+        return Wanted(request.queue or None, frozenset(request.types), after, place)
 
 
 def _parked_message(parked: ParkedEvent) -> pb.ParkedEvent:

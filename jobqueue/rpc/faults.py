@@ -11,6 +11,7 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 
+from jobqueue.domain.limits import MORE
 from jobqueue.errors import (
     AlreadyExists,
     FieldViolation,
@@ -60,10 +61,10 @@ def _details(error: JobQueueError) -> Iterator[Message]:
 
 
 def _first(error: InvalidArgument) -> Iterator[FieldViolation]:
-    yield from error.violations[:_MAX_VIOLATIONS]
-    more = len(error.violations) - _MAX_VIOLATIONS
-    if more > 0:
-        yield FieldViolation("", f"and {more} more")
+    told, rest = error.violations[:_MAX_VIOLATIONS], error.violations[_MAX_VIOLATIONS:]
+    yield from told
+    if rest:
+        yield MORE if MORE in rest else FieldViolation("", f"and {len(rest)} more")
 
 
 def _violation(violation: FieldViolation) -> error_details_pb2.BadRequest.FieldViolation:

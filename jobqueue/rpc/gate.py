@@ -1,6 +1,7 @@
 """Open while the server takes calls; closed for good when it drains (R-4.9)."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, TypeVar
 
@@ -33,24 +34,35 @@ class Gate:
             self.refused += 1
             raise Unavailable("the server is shutting down", reason="SHUTTING_DOWN")
 
-    async def until_closed(self, stream: AsyncIterator[T]) -> AsyncIterator[T]:
-        """Pass a stream on. Raises Unavailable when the gate closes before its end."""
-        closed = asyncio.create_task(self.wait_closed())
+    async def until_closed(
+        self, stream: AsyncIterator[T], life_s: float | None = None
+    ) -> AsyncIterator[T]:
+        """Pass a stream on for ``life_s`` seconds; None: however long it lasts.
+
+        Raises Unavailable when they are over, or the gate closes, before its end.
+        """
+        over = asyncio.create_task(self._closed_within(life_s))
         upcoming: asyncio.Task[T] | None = None
         try:
-            while not closed.done():
+            while not over.done():
                 upcoming = asyncio.create_task(_next(stream))
-                await asyncio.wait({upcoming, closed}, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait({upcoming, over}, return_when=asyncio.FIRST_COMPLETED)
                 if upcoming.done():
                     yield upcoming.result()
             self.check()
+            raise Unavailable("the stream has lasted long enough; begin anew", reason="STREAM_OVER")
         except _Ended:
             return
         finally:
-            await _end(closed, upcoming)
+            await _end(over, upcoming)
             if isinstance(stream, AsyncGenerator):
                 # It may hold what must be given back now, not when it is garbage.
                 await stream.aclose()
+
+    async def _closed_within(self, life_s: float | None) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(life_s):
+                await self.wait_closed()
 
 
 class _Ended(Exception):

@@ -3,6 +3,7 @@
 One place, so that no method has error handling of its own and none can forget it.
 """
 
+import random
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -15,6 +16,13 @@ from jobqueue.rpc.gate import Gate
 from jobqueue.rpc.handlers import Context, Handler, behavior_of, request_of, with_behavior
 from jobqueue.rpc.signals import OK, Call, short_name
 from jobqueue.runtime.log import get_logger
+
+STREAM_S = 2_400.0
+"""Then a caller has to ask anew, and prove again who it is. Jobs and scalers have ends of their own
+before that, which are no error."""
+
+_TO_THEIR_ENDS = frozenset({"AdminService/RunDoctor"})
+"""Streams of work that has an end and would have to begin from nothing."""
 
 _log = get_logger(__name__)
 
@@ -54,13 +62,20 @@ class Guard:
                 try:
                     self._gate.check()
                     read = request_of(handler, request)
-                    async for response in self._gate.until_closed(behavior(read, context)):
+                    answers = behavior(read, context)
+                    async for response in self._gate.until_closed(answers, _life_s(name)):
                         yield response
                 except Exception as error:  # noqa: BLE001 - a caller must get a status for anything
                     await _abort(context, method, error, call)
                 call.code = OK
 
         return with_behavior(handler, guarded, parse=False)
+
+
+def _life_s(name: str) -> float | None:
+    """Return how many seconds one stream of a method may last; None: as many as it needs."""
+    spread = random.uniform(0.98, 1.0)  # noqa: S311 - spreads load only
+    return None if name in _TO_THEIR_ENDS else STREAM_S * spread
 
 
 def reading(handler: Handler) -> Handler:

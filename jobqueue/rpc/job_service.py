@@ -6,9 +6,10 @@ from typing import Any, TypeAlias
 import grpc
 
 from jobqueue.domain.job import CancelOutcome
-from jobqueue.domain.limits import Limits
+from jobqueue.domain.limits import Limits, check_batch_size
 from jobqueue.events.encode import event_message
 from jobqueue.rpc.convert import (
+    MAX_PAGE,
     job_message,
     read_columns,
     read_filter,
@@ -47,6 +48,8 @@ class JobService(JobServiceServicer):
     ) -> pb.SubmitJobsResponse:
         """Store all of the jobs or none."""
         request_id = read_request_id(request.request_id)
+        # A message has room for more jobs than a second is enough to read.
+        check_batch_size(len(request.jobs), self._limits)
         made = await self._submitter.submit_columns(read_columns(request.jobs), request_id)
         return pb.SubmitJobsResponse(
             job_ids=[str(job.job_id) for job in made],
@@ -73,9 +76,12 @@ class JobService(JobServiceServicer):
     async def ListJobEvents(
         self, request: pb.ListJobEventsRequest, context: Context
     ) -> pb.ListJobEventsResponse:
-        """Return the transitions of a job."""
-        events = await self._jobs.events(read_job_id(request.job_id))
-        return pb.ListJobEventsResponse(events=map(event_message, events))
+        """Return one page of the transitions of a job; the largest unless a size is asked for."""
+        size = read_page_size(request.page_size or MAX_PAGE)
+        page = await self._jobs.events(read_job_id(request.job_id), size, request.page_token)
+        return pb.ListJobEventsResponse(
+            events=map(event_message, page.events), next_page_token=page.next_page_token
+        )
 
     async def CancelJob(
         self, request: pb.CancelJobRequest, context: Context

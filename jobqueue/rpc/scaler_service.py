@@ -22,7 +22,7 @@ MOST_STREAMS = 1_000
 RESEND_S = 30.0
 """A state that does not change is told again, should one have been lost on its way."""
 LIFE_S = 1_500.0
-"""A stream ends well before its connection does (after 30 minutes): KEDA then comes again in 2 s.
+"""A stream ends well, so that the next one may go to a server added since: KEDA comes again in 2 s.
 
 After an error it would wait twice as long each time, and not forget that.
 """

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -24,8 +24,9 @@ from jobqueue.rpc.health import DrainingHealth
 from jobqueue.rpc.job_service import JobService
 from jobqueue.rpc.library_log import hush_library
 from jobqueue.rpc.worker_service import WorkerService
+from jobqueue.runtime.clock import SYSTEM_CLOCK, Clock
 from jobqueue.runtime.log import get_logger
-from jobqueue.runtime.service import Service
+from jobqueue.runtime.service import STALE_BOUNDS, Service
 from jobqueue.transport.pings import LEAST_S, PINGS
 from jobqueue.v1 import (
     admin_service_pb2,
@@ -56,9 +57,12 @@ _log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Who gets in. None: plaintext, and everyone who can connect."""
+    """Who gets in. None: plaintext, and everyone who can connect.
 
-    credentials: grpc.ServerCredentials | None = None
+    ``credentials`` makes new ones each time the port is opened: gRPC takes them for one port only.
+    """
+
+    credentials: Callable[[], grpc.ServerCredentials] | None = None
     authenticator: Authenticator | None = None
 
 
@@ -192,7 +196,7 @@ class RpcServer:
             if credentials is None:
                 self._port = server.add_insecure_port(address)
             else:
-                self._port = server.add_secure_port(address, credentials)
+                self._port = server.add_secure_port(address, credentials())
         except RuntimeError as error:
             raise Unavailable(f"cannot listen on {address}", reason="PORT_TAKEN") from error
         await server.start()
@@ -217,22 +221,34 @@ class Revival(Service):
 
     Its loop of calls ends for good at a call whose path is no UTF-8, whoever sent it: without
     this, one stranger could end a server that goes on looking healthy. Door is why the process
-    lives on.
+    lives on; one that stays shut is no progress, and only a new process may help then (R-7.4).
     """
 
-    def __init__(self, server: RpcServer, name: str) -> None:
-        super().__init__(name, interval_s=0.0)
+    def __init__(self, server: RpcServer, name: str, clock: Clock = SYSTEM_CLOCK) -> None:
+        super().__init__(name, interval_s=0.0, clock=clock)
         self._rpc = server
+        self._shut_at: float | None = None
+
+    @property
+    def stuck_s(self) -> float | None:
+        """Seconds without progress, or with the door shut, when they are too many, else None."""
+        shut_s = 0.0 if self._shut_at is None else self._clock.monotonic() - self._shut_at
+        return shut_s if shut_s > STALE_BOUNDS * self.bound_s else super().stuck_s
 
     async def turn(self) -> float | None:
         """Watch for a while; reopen at once when it is needed."""
         cause = await self._rpc.crashed(_WATCH_S)
         if cause is not None:
-            kind = type(cause).__name__  # its text may hold what a caller sent
-            _log.error(
-                "the gRPC server ended by itself and is opened again", door=self.name, cause=kind
-            )
+            if self._shut_at is None:
+                self._shut_at = self._clock.monotonic()
+                kind = type(cause).__name__  # its text may hold what a caller sent
+                _log.error(
+                    "the gRPC server ended by itself and is opened again",
+                    door=self.name,
+                    cause=kind,
+                )
             await self._rpc.reopen()
+            self._shut_at = None
         return 0.0
 
 
@@ -253,7 +269,7 @@ def _options(message_bytes: int) -> list[tuple[str, int]]:
         # The default of 5 minutes would cut our own clients off.
         ("grpc.http2.min_ping_interval_without_data_ms", LEAST_S * 1000),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", LEAST_S * 1000),
-        # Lets long-lived clients find servers added since.
+        # Lets long-lived clients find servers added since. Calls under way stay on the old
+        # connection for as long as they need: a check-up, a forced deletion. Guard bounds streams.
         ("grpc.max_connection_age_ms", 1_800_000),
-        ("grpc.max_connection_age_grace_ms", 300_000),
     ]

@@ -28,7 +28,8 @@ class ServerTls:
     """The server's certificate, key and CA as they are on disk now.
 
     Reading is safe from any thread. A change that cannot be used, such as a half-written file,
-    is logged once and changes nothing.
+    is logged once and changes nothing; a certificate that is not valid yet waits for its time,
+    unless the old one is not valid either.
     """
 
     def __init__(self, files: TlsFiles, now: Callable[[], datetime] = utc_now) -> None:
@@ -39,9 +40,10 @@ class ServerTls:
         # Before the files: one that changes while it is read is then read again.
         self._stamp = files.stamp()
         self._identity = read_identity(files, now())
+        self._next: Identity | None = None
 
     def credentials(self, *, anyone: bool = False) -> grpc.ServerCredentials:
-        """Return what a port is opened with. Each handshake looks whether a file has changed.
+        """Return what one port is opened with. Each handshake looks whether a file has changed.
 
         ``anyone``: ask no client for a certificate, though there is a CA for them.
         """
@@ -67,18 +69,28 @@ class ServerTls:
             stamp = self._files.stamp()
             if stamp != self._stamp:
                 self._stamp = stamp
-                self._reload()
+                self._read()
+            if self._next is not None and not self._must_wait(self._next):
+                self._identity, self._next = self._next, None
+                until = self._identity.valid_until.isoformat()
+                _log.info("certificates reloaded", valid_until=until)
             return self._identity
 
-    def _reload(self) -> None:
+    def _read(self) -> None:
         try:
-            self._identity = read_identity(self._files, self._now())
+            self._next = read_identity(self._files, self._now())
         except SettingsError as error:
             _log.warning(
                 "new certificate files cannot be used; the old ones stay", cause=str(error)
             )
-        else:
-            _log.info("certificates reloaded", valid_until=self._identity.valid_until.isoformat())
+            return
+        if self._must_wait(self._next):
+            since = self._next.valid_from.isoformat()
+            _log.warning("the new certificate waits until it is valid", valid_from=since)
+
+    def _must_wait(self, found: Identity) -> bool:
+        now, old = self._now(), self._identity
+        return now < found.valid_from and old.valid_from <= now < old.valid_until
 
 
 def _configuration(identity: Identity, *, anyone: bool) -> grpc.ServerCertificateConfiguration:

@@ -13,16 +13,18 @@ from jobqueue.transport.route import (
     check_timeout,
     credentials,
 )
-from jobqueue.transport.ways import Ways
+from jobqueue.transport.ways import Way, Ways, closed_meanwhile
 
 __all__ = [
     "DEFAULT_ADDRESS",
     "DEFAULT_TIMEOUT_S",
     "Route",
     "Tls",
+    "Way",
     "Ways",
     "channel_options",
     "check_timeout",
+    "closed_meanwhile",
     "credentials",
     "translate",
 ]

@@ -136,7 +136,7 @@ def check_timeout(seconds: float) -> float:
 
     Infinity is no end. A finite time of ages is one that is over for gRPC.
     """
-    if not math.isinf(seconds) or seconds < 0:
+    if seconds != math.inf:
         check(positive_faults("timeout", seconds, Limits().delay_s))
     return seconds
 

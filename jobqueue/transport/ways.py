@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 import grpc
 
-from jobqueue.errors import JobQueueError, Unavailable
+from jobqueue.errors import FailedPrecondition, JobQueueError, Unavailable
 from jobqueue.transport.certificates import CertificateFiles, Told
 from jobqueue.transport.faults import translate
 from jobqueue.transport.route import Route, credentials
@@ -27,6 +27,11 @@ class Way(Generic[C]):
     calls: int = 0
 
 
+def closed_meanwhile() -> Unavailable:
+    """Return what ends a call whose client is closed."""
+    return Unavailable("the client was closed during the call", reason="CLIENT_CLOSED")
+
+
 def _tell_nobody(fault: str) -> None:
     """Hear of changed files and do nothing."""
 
@@ -35,7 +40,8 @@ class Ways(Generic[C]):
     """Where each call begins: on the newest connection. Threads may share it.
 
     After a call that did not reach the server, certificate files that were renewed meanwhile make a
-    new connection. An older one is left open until its last call has ended.
+    new connection. Who doubts the newest one may replace it. An older one is left open until its
+    last call has ended.
     """
 
     def __init__(
@@ -52,11 +58,16 @@ class Ways(Generic[C]):
         self._files = CertificateFiles(route.tls, told) if route.tls else None
         self._identity = credentials(route.tls) if route.tls else None
         self._ways: list[Way[C]] = []
-        self._doubted = False
+        self._doubted = self._closed = False
 
     def begin(self) -> Way[C]:
-        """Return the way for one call; ``end`` is to be called after it."""
+        """Return the way for one call; ``end`` is to be called after it.
+
+        Raises FailedPrecondition with the reason CLIENT_CLOSED after ``close``.
+        """
         with self._lock:
+            if self._closed:
+                raise FailedPrecondition("the client is closed", reason="CLIENT_CLOSED")
             if self._renewed() or not self._ways:
                 self._ways.append(Way(self._connect(self._identity)))
             way = self._ways[-1]
@@ -71,15 +82,31 @@ class Ways(Generic[C]):
             self._ways = [kept for kept in self._ways if kept not in done]
             return [old.connection for old in done]
 
+    def spare(self, way: Way[C]) -> C | None:
+        """Return one more connection, to ``replace`` this way; None when it is not the newest."""
+        with self._lock:
+            return self._connect(self._identity) if way is self._ways[-1] else None
+
+    def replace(self, way: Way[C], spare: C) -> bool:
+        """Begin calls on ``spare`` from now on; tell whether: not when ``way`` has a successor."""
+        with self._lock:
+            if way is not self._ways[-1]:
+                return False
+            self._ways.append(Way(spare))
+            return True
+
     def failed(self, error: grpc.RpcError) -> JobQueueError:
         """Return what the end of a call means, and take note when the server was not reached."""
         ours = translate(error, self._address)
+        if self._closed and isinstance(ours, Unavailable):
+            return closed_meanwhile()
         self._doubted = self._doubted or isinstance(ours, Unavailable)
         return ours
 
-    def all(self) -> Sequence[C]:
-        """Return every connection there is."""
+    def close(self) -> Sequence[C]:
+        """Let no call begin from now on; return every connection there is, to be closed."""
         with self._lock:
+            self._closed = True
             return [way.connection for way in self._ways]
 
     def _renewed(self) -> bool:

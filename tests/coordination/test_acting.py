@@ -159,7 +159,12 @@ async def test_an_answer_that_got_lost_does_not_lock_its_asker_out(
     with redis_server.hanging():
         await replica.turn()
         assert replica.acting.may_act()
-    await replica.turn()  # the questions of before may have been heard after all
+
+    async def holds() -> bool:
+        await replica.turn()  # the questions of before may have been heard after all
+        return replica.acting.state is LockState.HELD
+
+    await eventually(holds, what="the lock")
     assert replica.states == ["unavailable", "held"]
 
 

@@ -16,6 +16,9 @@ from jobqueue.rpc.auth import LEEWAY_S, Authenticator, Caller, Tokens
 
 SECRET = "a secret of thirty-two bytes, or so"
 KEYS = {name: f"{name}-key-0123456789" for name in ("app", "ops", "last")}
+LATER = 4_000_000_000
+"""An expiry that a token made when tests are collected does not reach before its test runs."""
+
 ENTRIES = [f"app:submit:{KEYS['app']}", f"ops:operate:{KEYS['ops']}", f"last:work:{KEYS['last']}"]
 
 
@@ -29,7 +32,7 @@ def bearer(credential: str) -> list[tuple[str, str | bytes]]:
 
 
 def token(secret: str = SECRET, algorithm: str = "HS256", **claims: Any) -> str:
-    content = {"exp": time.time() + 600, "roles": ["submit"], "sub": "alice", **claims}
+    content = {"exp": LATER, "roles": ["submit"], "sub": "alice", **claims}
     stated = {name: value for name, value in content.items() if value is not None}
     return jwt.encode(stated, secret, algorithm=algorithm)
 
@@ -118,7 +121,7 @@ def test_a_clock_may_differ_by_the_leeway_and_no_more() -> None:
 
 
 def unsigned() -> str:
-    return jwt.encode({"exp": time.time() + 600, "roles": ["admin"]}, "", algorithm="none")
+    return jwt.encode({"exp": LATER, "roles": ["admin"]}, "", algorithm="none")
 
 
 def nested() -> str:

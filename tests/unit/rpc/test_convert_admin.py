@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -7,7 +8,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
 from jobqueue.domain.state import JobStatus
-from jobqueue.domain.worker import Worker, WorkerCommand, WorkerFacts, WorkerStatus
+from jobqueue.domain.worker import Worker, WorkerFacts, WorkerStatus
 from jobqueue.errors import InvalidArgument
 from jobqueue.rpc.convert_admin import (
     queue_message,
@@ -123,11 +124,13 @@ def test_figures_name_all_six_statuses_and_leave_out_what_is_unknown() -> None:
     assert not message.HasField("error_rate")
     assert not message.HasField("average_processing_time")
     assert not message.HasField("oldest_runnable_age")
+    assert not message.HasField("max_running")
+    assert stats_message(replace(stats, max_running=4)).max_running == 4
 
 
 @pytest.mark.parametrize("status", WorkerStatus)
 def test_a_worker_is_sent_with_its_status(status: WorkerStatus) -> None:
     facts = WorkerFacts("w", "h", 7, ("q",), ("t",), 4, "direct", "0.1.0")
-    message = worker_message(Worker(facts, status, WorkerCommand.NONE, 2, NOON, NOON, -0.25))
+    message = worker_message(Worker(facts, status, 2, NOON, NOON, -0.25))
     assert {f.name for f, _ in message.ListFields()} == set(admin.Worker.DESCRIPTOR.fields_by_name)
     assert admin.Worker.Status.Name(message.status) == f"STATUS_{status}"

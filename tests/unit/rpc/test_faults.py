@@ -9,6 +9,7 @@ from google.rpc import status_pb2
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from jobqueue.domain.limits import check
 from jobqueue.errors import (
     Aborted,
     AlreadyExists,
@@ -100,3 +101,7 @@ def test_of_many_bad_fields_the_first_are_named_and_the_rest_counted() -> None:
     (bad,) = found(to_status(many), details.BadRequest)
     assert bad.field_violations[0].field == "jobs[0].ttl"
     assert bad.field_violations[-1].description == "and 9984 more"
+    with pytest.raises(InvalidArgument) as caught:
+        check(many.violations)
+    (bad,) = found(to_status(caught.value), details.BadRequest)
+    assert (len(bad.field_violations), bad.field_violations[-1].description) == (17, "and more")

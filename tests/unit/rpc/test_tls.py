@@ -71,6 +71,25 @@ def test_files_that_are_gone_or_expired_change_nothing(
     assert tls.refresh() is first
 
 
+@pytest.mark.parametrize("old_days", [2, 30])
+def test_a_certificate_that_is_not_valid_yet_waits_as_long_as_the_old_one_is(
+    authority: Authority, pair: Pair, old_days: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    clock = [datetime.now(UTC)]
+    pair.become(authority.server("old", until=clock[0] + timedelta(days=old_days, hours=-1)))
+    tls = ServerTls(TlsFiles(pair.cert, pair.key), lambda: clock[0])
+    old = tls.refresh()
+    new = authority.server("early", until=clock[0] + timedelta(days=365 + 4))
+    pair.become(new)
+    for day in range(5):
+        served = tls.refresh()
+        assert (served is old) == (day < min(old_days, 4))
+        clock[0] += timedelta(days=1, seconds=1)
+    assert served.chain_pem == new.cert.read_bytes()
+    assert said(caplog) == ["the new certificate waits until it is valid", "certificates reloaded"]
+
+
 @pytest.mark.parametrize(
     ("days_left", "words"),
     [(400, "not valid yet"), (364, None), (15, None), (13, "within 14 days"), (-1, "has expired")],

@@ -1,5 +1,6 @@
 """When a caller takes new certificate files, and when it keeps what it has."""
 
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
     load_pem_private_key,
 )
+from cryptography.x509 import load_pem_x509_certificates
 
 from jobqueue.transport import Route, Ways
 from jobqueue.transport.certificates import CertificateFiles
+from jobqueue.transport.pem import Validity, validity_of
 from tests.support.certificates import Authority, Pair
 
 
@@ -66,6 +69,33 @@ def test_a_certificate_whose_key_has_not_come_yet_is_told_once_and_taken_with_it
     assert "mismatch" in fault.lower()
     pair.key.write_bytes(new.key.read_bytes())
     assert files.renewed() is not None
+
+
+@pytest.mark.parametrize("old_days", [2, 30])
+def test_a_certificate_that_is_not_valid_yet_waits_as_long_as_the_old_one_is(
+    authority: Authority, pair: Pair, told: list[str], old_days: int
+) -> None:
+    clock = [datetime.now(UTC)]
+    pair.become(authority.issue("old", until=clock[0] + timedelta(days=old_days, hours=-1)))
+    files = CertificateFiles(authority.tls(pair), told.append, lambda: clock[0])
+    pair.become(authority.issue("early", until=clock[0] + timedelta(days=365 + 4)))
+    waited = 0
+    while files.renewed() is None:
+        waited += 1
+        clock[0] += timedelta(days=1, seconds=1)
+    assert waited == min(old_days, 4)
+    assert ["not valid before" in fault for fault in told] == [True, False]
+
+
+@pytest.mark.parametrize("years", [0, 40])
+def test_the_time_of_a_certificate_is_read_as_a_library_reads_it(
+    authority: Authority, years: int
+) -> None:
+    """The first of a chain, also beyond 2049, where such times are written in another way."""
+    until = datetime.now(UTC) + timedelta(days=366 * years)
+    pem = b"Bag Attributes\n" + authority.issue("any", until=until).cert.read_bytes()
+    (read, *_) = load_pem_x509_certificates(pem)
+    assert validity_of(pem) == Validity(read.not_valid_before_utc, read.not_valid_after_utc)
 
 
 @pytest.mark.parametrize("part", ["cert", "key", "ca"])
@@ -132,6 +162,20 @@ def test_a_connection_is_closed_with_the_last_call_that_is_under_way_on_it(
     ways.failed(NoAnswer())
     later = ways.begin()
     assert list(ways.end(short)) == list(ways.end(later)) == []
-    assert list(ways.all()) == [1, 2]
+    assert list(ways.close()) == [1, 2]
     assert list(ways.end(long)) == [1]
-    assert list(ways.all()) == [2]
+    assert list(ways.close()) == [2]
+
+
+def test_a_connection_that_has_a_successor_is_not_replaced(
+    authority: Authority, pair: Pair, ways: Ways[int]
+) -> None:
+    old = ways.begin()
+    spare = ways.spare(old)
+    assert spare == 2
+    pair.become(authority.issue("next"))
+    ways.failed(NoAnswer())
+    assert ways.begin().connection == 3
+    assert not ways.replace(old, spare)
+    assert ways.spare(old) is None
+    assert ways.begin().connection == 3
