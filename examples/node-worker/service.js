@@ -68,6 +68,9 @@ export class Service {
   }
 }
 
+// CANCELLED: a server that ends cuts off what it had not looked at.
+const TRANSIENT = [status.UNAVAILABLE, status.DEADLINE_EXCEEDED, status.ABORTED, status.CANCELLED];
+
 export function isTransient(error) {
-  return [status.UNAVAILABLE, status.DEADLINE_EXCEEDED, status.ABORTED].includes(error.code);
+  return TRANSIENT.includes(error.code);
 }

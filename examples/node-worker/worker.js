@@ -29,7 +29,8 @@ class Worker {
   constructor(service, facts) {
     this.service = service;
     this.facts = facts;
-    this.held = new Map(); // lease → { job, stop }: whatever was sent and not yet settled
+    // lease → { job, stop, provenAt }: whatever was sent and not yet settled
+    this.held = new Map();
     this.ending = false;
     this.asked = new Promise((resolve) => {
       this.end = resolve;
@@ -40,6 +41,7 @@ class Worker {
     await this.register();
     log("ready", { worker_id: this.facts.worker_id });
     const beating = this.beat();
+    const doubting = setInterval(() => this.doubt(), this.trustMs / 40);
     const receiving = this.receive();
     await this.asked;
     this.ending = true;
@@ -48,7 +50,11 @@ class Worker {
     while (this.held.size > 0) await pause(20);
     this.settled = true;
     await beating;
-    await this.service.call("Deregister", { session: this.session });
+    clearInterval(doubting);
+    await this.service
+      .call("Deregister", { session: this.session })
+      // It is shown as OFFLINE, and pruned in time.
+      .catch((error) => log("cannot deregister", { why: error.message }));
     log("stopped");
   }
 
@@ -56,23 +62,19 @@ class Worker {
     const answer = await this.service.call("Register", this.facts);
     this.session = answer.session;
     this.beatMs = Math.min(toMs(answer.renew_interval), toMs(answer.heartbeat_interval));
-    this.leaseMs = toMs(answer.lease_duration);
+    this.trustMs = 0.9 * toMs(answer.lease_duration); // a margin before the server's end
   }
 
   // Beats and renews until everything is settled: also while it drains.
   async beat() {
-    let provenAt = performance.now();
     while (!this.settled) {
       const sentAt = performance.now();
       try {
-        this.hear(await this.heartbeat());
-        provenAt = sentAt;
+        this.hear(await this.heartbeat(), sentAt);
       } catch (error) {
         if (error.code === status.NOT_FOUND) await this.register().catch(() => {});
         else log("cannot renew", { why: error.message });
       }
-      // Counted from when the call was sent, and a margin before the server does.
-      if (performance.now() - provenAt > 0.9 * this.leaseMs) this.lose([...this.held.keys()]);
       await pause(this.settled ? 0 : Math.min(this.beatMs, 1_000));
     }
   }
@@ -82,21 +84,40 @@ class Worker {
     return this.service.call("Heartbeat", request);
   }
 
-  hear({ command, lost, cancelled }) {
+  hear({ command, renewed, lost, cancelled }, sentAt) {
+    this.prove(renewed, sentAt);
     this.lose(lost);
     for (const lease of cancelled) this.held.get(lease)?.stop.abort("CANCELLED");
     if (command === "COMMAND_DRAIN" && !this.draining) {
       log("draining");
       this.draining = true;
-      this.stopTaking().catch((error) => log("cannot hand back", { why: error.message }));
+      this.stopTaking();
     }
     if (command === "COMMAND_SHUTDOWN") this.end();
   }
 
+  // Trust counts from when the call was sent: the server's count begins later.
+  prove(leases, sentAt) {
+    for (const lease of leases) {
+      const hold = this.held.get(lease);
+      if (hold) hold.provenAt = Math.max(hold.provenAt, sentAt);
+    }
+  }
+
+  // On a timer of its own: a renewal that nobody answers must not keep the end of trust waiting.
+  doubt() {
+    const oldest = performance.now() - this.trustMs;
+    const lapsed = [...this.held].filter(([, { provenAt }]) => provenAt <= oldest);
+    this.lose(lapsed.map(([lease]) => lease));
+  }
+
   lose(leases) {
     for (const lease of leases) {
-      this.held.get(lease)?.stop.abort("LOST");
+      const hold = this.held.get(lease);
+      if (!hold) continue;
+      log("lost", { job_id: hold.job.job_id });
       this.held.delete(lease);
+      hold.stop.abort("LOST");
     }
   }
 
@@ -119,7 +140,7 @@ class Worker {
   take(job) {
     if (this.ending || this.draining) return; // not held: it is handed back as a stray
     const stop = new AbortController();
-    this.held.set(job.lease, { job, stop });
+    this.held.set(job.lease, { job, stop, provenAt: performance.now() });
     this.execute(job, stop.signal)
       // It cannot be started or reported: not renewed any more, its lease runs out.
       .catch((error) => log("a job broke", { job_id: job.job_id, why: error.message }))
@@ -136,8 +157,10 @@ class Worker {
   // Returns what came of it; nothing when it may not be run.
   async attempt(job, signal) {
     const request = { session: this.session, leases: [job.lease] };
+    const sentAt = performance.now();
     const { starts } = await this.service.call("StartJobs", request);
-    if (starts[0].state !== "STATE_STARTED") return null;
+    if (starts[0].state !== "STATE_STARTED" || !this.held.has(job.lease)) return null;
+    this.prove([job.lease], sentAt);
     log("started", { job_id: job.job_id, type: job.type });
     const progress = (percent, message) => this.progress(job, percent, message);
     const limit = job.run_timeout ? AbortSignal.timeout(Math.min(toMs(job.run_timeout), LONGEST_MS)) : signal;
@@ -176,11 +199,13 @@ class Worker {
   }
 
   // What was sent and is not held is not run here any more, and nobody else may run it until it is
-  // handed back.
+  // handed back, or its lease runs out.
   async stopTaking() {
     this.stream?.cancel();
     const held = [...this.held.keys()];
-    await this.service.call("ReleaseJobs", { session: this.session, strays: true, held });
+    await this.service
+      .call("ReleaseJobs", { session: this.session, strays: true, held })
+      .catch((error) => log("cannot hand back", { why: error.message }));
   }
 }
 

@@ -33,9 +33,13 @@ def _open_missing_streams() -> None:
 
 
 def _end_quietly_while_starting() -> None:
-    """Until the loop listens, nothing is held: a signal may end the process at once."""
+    """Until the loop listens, nothing is held: a signal may end the process at once.
+
+    Not by SystemExit: uvloop lets one that meets it while it starts to run leave it half started,
+    and such a loop can neither run nor be closed.
+    """
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: sys.exit(0))
+        signal.signal(number, lambda *_: os._exit(0))
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 

@@ -210,7 +210,8 @@ def _start_up(flags: Flags) -> Start:
 
 
 def _work(flags: Flags, start: Start, member: Member) -> int:
-    from jobqueue.wiring.options import EmbeddedChoice  # noqa: PLC0415 - not for --help
+    from jobqueue.wiring.early_probes import early_probes  # noqa: PLC0415 - not for --help
+    from jobqueue.wiring.options import EmbeddedChoice  # noqa: PLC0415 - the same
     from jobqueue.wiring.pod_cost import listener, open_board  # noqa: PLC0415 - the same
     from jobqueue.wiring.worker import (  # noqa: PLC0415 - loads the driver
         WorkerChoice,
@@ -227,7 +228,9 @@ def _work(flags: Flags, start: Start, member: Member) -> int:
     check_choice(choice)
     choice = replace(choice, tells=listener(member.place, settings.worker, os.environ))
     if settings.worker.processes == 1:
-        return _run(work(settings, choice, build_registry(settings)), member.done)
+        with early_probes(settings.health.port) as probed:
+            registry = build_registry(settings)
+        return _run(work(settings, choice, registry, probed), member.done)
     board = open_board(settings.worker)
     commands = _commands(flags, settings, board.place if board else lambda _: None)
     if flags.worker_id is not None:

@@ -17,7 +17,16 @@ from jobqueue.client.results import (
 )
 from jobqueue.client.sync import Client
 from jobqueue.domain.checkup import Check, CheckProgress, Finding, Verdict
-from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
+from jobqueue.domain.job import (
+    CancelOutcome,
+    EventPage,
+    Job,
+    JobEvent,
+    JobFilter,
+    JobPage,
+    JobSpec,
+    Submitted,
+)
 from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.domain.worker import Worker
@@ -30,6 +39,7 @@ __all__ = [
     "CheckProgress",
     "Client",
     "ComponentStatus",
+    "EventPage",
     "Finding",
     "Job",
     "JobEvent",

@@ -8,7 +8,7 @@ from jobqueue.domain.backoff import RetryPolicy
 from jobqueue.domain.checkup import CheckProgress, Finding, Verdict
 from jobqueue.domain.queue import Queue, QueuePolicy, QueueStats
 from jobqueue.domain.state import JobStatus
-from jobqueue.domain.worker import Worker, WorkerCommand, WorkerFacts, WorkerStatus
+from jobqueue.domain.worker import Worker, WorkerFacts, WorkerStatus
 from jobqueue.v1 import admin_service_pb2 as admin
 from jobqueue.v1 import doctor_pb2
 
@@ -57,11 +57,12 @@ def stats(message: admin.QueueStats) -> QueueStats:
         oldest_runnable_s=seconds(oldest) if has("oldest_runnable_age") else None,
         unhandled=message.unhandled,
         paused=message.paused,
+        max_running=message.max_running if has("max_running") else None,
     )
 
 
 def worker(message: admin.Worker) -> Worker:
-    """Read a worker. What an operator asked of it last is not on the wire."""
+    """Read a worker."""
     return Worker(
         facts=WorkerFacts(
             worker_id=message.worker_id,
@@ -74,7 +75,6 @@ def worker(message: admin.Worker) -> Worker:
             version=message.version,
         ),
         status=WorkerStatus(admin.Worker.Status.Name(message.status).removeprefix("STATUS_")),
-        command=WorkerCommand.NONE,
         running=message.running,
         started_at=instant(message.started_at),
         last_beat_at=instant(message.last_beat_at),

@@ -5,22 +5,32 @@ import math
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 from uuid import UUID
 
 import grpc
-import grpc.aio
 
 from jobqueue.client import admin_calls, calls, event_calls
 from jobqueue.client.calls import MAX_PAGE, Call
-from jobqueue.client.connection import Connection
+from jobqueue.client.connection import closing_told, connect_async
 from jobqueue.client.follow import Follow
 from jobqueue.client.policy import PolicyFields
 from jobqueue.client.results import SystemStatus, Version
+from jobqueue.client.resume import Resume
 from jobqueue.domain.checkup import CheckProgress, Finding
 from jobqueue.domain.event import ParkedEvent
-from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
+from jobqueue.domain.job import (
+    CancelOutcome,
+    EventPage,
+    Job,
+    JobEvent,
+    JobFilter,
+    JobPage,
+    JobSpec,
+    Submitted,
+)
 from jobqueue.domain.queue import Queue, QueueStats
 from jobqueue.domain.worker import Worker
 from jobqueue.errors import JobQueueError
@@ -30,7 +40,6 @@ from jobqueue.transport import (
     Route,
     Tls,
     Ways,
-    channel_options,
 )
 
 T = TypeVar("T")
@@ -55,11 +64,14 @@ class AsyncClient:
     ) -> None:
         """Connect at the first call. Raises InvalidArgument for arguments that cannot work."""
         self._route = Route(address, timeout_s, tls, api_key)
-        self._ways = Ways(self._route, self._connect)
+        self._ways = Ways(self._route, partial(connect_async, self._route))
 
     async def close(self) -> None:
-        """End the connection and what is under way on it."""
-        for connection in self._ways.all():
+        """End the connection and what is under way on it, which raises Unavailable.
+
+        Later calls raise FailedPrecondition.
+        """
+        for connection in self._ways.close():
             await connection.channel.close()
 
     async def __aenter__(self) -> Self:
@@ -154,8 +166,25 @@ class AsyncClient:
     async def events(
         self, job_id: UUID | str, *, timeout_s: float | None = None
     ) -> tuple[JobEvent, ...]:
-        """Return the transitions of the job, in order."""
-        return await self._run(calls.events(job_id), timeout_s)
+        """Return all transitions of the job, in order; ``timeout_s`` is for each page."""
+        page = await self.events_page(job_id, timeout_s=timeout_s)
+        found = [*page.events]
+        while token := page.next_page_token:
+            page = await self.events_page(job_id, page_token=token, timeout_s=timeout_s)
+            found += page.events
+        return tuple(found)
+
+    async def events_page(
+        self,
+        job_id: UUID | str,
+        *,
+        page_size: int = MAX_PAGE,
+        page_token: str = "",
+        timeout_s: float | None = None,
+    ) -> EventPage:
+        """Return one page of at most ``page_size`` transitions, after that of the token."""
+        call = calls.events_page(job_id, page_size, page_token)
+        return await self._run(call, timeout_s)
 
     async def cancel(
         self, job_id: UUID | str, *, running: bool = False, timeout_s: float | None = None
@@ -274,12 +303,20 @@ class AsyncClient:
 
         Begins after an event id (``after``), else with what fits among the newest 1,000 of all;
         with ``follow`` without an end, and unless ``after`` is said with what comes. A stream that
-        breaks raises Unavailable; go on after the last id that was seen.
+        breaks is opened again where it was: nothing is left out or comes twice. Raises Unavailable
+        when no server answers for 10 s.
         """
-        call = event_calls.tail(queue, types, after, follow=follow)
-        async with aclosing(self._stream(call, None)) as events:
-            async for event in events:
-                yield event
+        resume = Resume(queue, types, after, follow=follow)
+        while not resume.over:
+            error: JobQueueError | None = None
+            try:
+                async with aclosing(self._stream(resume.call(), None)) as told:
+                    async for each in told:
+                        if (event := resume.news(each)) is not None:
+                            yield event
+            except JobQueueError as caught:
+                error = caught
+            await asyncio.sleep(resume.pause_s(error))
 
     async def parked_events(
         self, *, timeout_s: float | None = None
@@ -351,15 +388,8 @@ class AsyncClient:
         """Yield how to send the call."""
         way = self._ways.begin()
         try:
-            yield way.connection.method(call)
+            with closing_told():
+                yield way.connection.method(call)
         finally:
             for old in self._ways.end(way):
                 await old.channel.close()
-
-    def _connect(self, identity: grpc.ChannelCredentials | None) -> Connection[grpc.aio.Channel]:
-        """Connect. Done late: a channel belongs to the loop it is made on."""
-        address = self._route.address
-        options = channel_options(address)
-        if identity is None:
-            return Connection(grpc.aio.insecure_channel(address, options))
-        return Connection(grpc.aio.secure_channel(address, identity, options))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from jobqueue.client.messages import spec_message
 from jobqueue.domain.job import JobSpec
-from jobqueue.domain.limits import Limits
+from jobqueue.domain.limits import Limits, check, spec_faults
 
 
 def batches(specs: Iterable[JobSpec], limits: Limits | None = None) -> Iterator[list[JobSpec]]:
@@ -12,13 +12,14 @@ def batches(specs: Iterable[JobSpec], limits: Limits | None = None) -> Iterator[
 
     A batch stays within ``batch_jobs`` jobs and ``batch_bytes`` bytes on the wire, so payloads,
     labels and keys together. Each batch is stored as a whole or not at all; the batches are not
-    one transaction.
+    one transaction. Raises InvalidArgument for what cannot be sent, named by its place among all:
+    ``jobs[3].delay``.
     """
     limits = limits or Limits()
     batch: list[JobSpec] = []
     size = 0
-    for spec in specs:
-        more = spec_message(spec).ByteSize() + _FRAME
+    for place, spec in enumerate(specs):
+        more = _size(spec, f"jobs[{place}]", limits)
         if batch and (len(batch) == limits.batch_jobs or size + more > limits.batch_bytes):
             yield batch
             batch, size = [], 0
@@ -26,6 +27,14 @@ def batches(specs: Iterable[JobSpec], limits: Limits | None = None) -> Iterator[
         size += more
     if batch:
         yield batch
+
+
+def _size(spec: JobSpec, at: str, limits: Limits) -> int:
+    try:
+        return spec_message(spec).ByteSize() + _FRAME
+    except (ValueError, OverflowError, TypeError):
+        check(spec_faults(spec, limits, at))  # not before: submit_many looks at good ones faster
+        raise
 
 
 _FRAME = 6

@@ -14,7 +14,15 @@ from google.protobuf.message import Message
 
 from jobqueue.client import messages as read
 from jobqueue.domain.columns import columns_of
-from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
+from jobqueue.domain.job import (
+    CancelOutcome,
+    EventPage,
+    Job,
+    JobFilter,
+    JobPage,
+    JobSpec,
+    Submitted,
+)
 from jobqueue.domain.limits import (
     Limits,
     check,
@@ -88,9 +96,7 @@ def watch(job_id: UUID | str) -> Call[Job]:
 
 def list_page(job_filter: JobFilter, page_size: int, page_token: str) -> Call[JobPage]:
     """Return one page of jobs."""
-    check(number_faults("page_size", page_size, 1, MAX_PAGE))
-    if not page_token.isascii():
-        raise InvalidArgument([FieldViolation("page_token", "is not a page token")])
+    _check_page(page_size, page_token)
     for field, name in (("queue", job_filter.queue), ("type", job_filter.type)):
         if name is not None:
             check(name_faults(field, name, LIMITS))
@@ -104,9 +110,12 @@ def list_page(job_filter: JobFilter, page_size: int, page_token: str) -> Call[Jo
     return _job_call("ListJobs", request, _page)
 
 
-def events(job_id: UUID | str) -> Call[tuple[JobEvent, ...]]:
-    """Return the transitions of one job."""
-    request = jobs.ListJobEventsRequest(job_id=job_text(job_id))
+def events_page(job_id: UUID | str, page_size: int, page_token: str) -> Call[EventPage]:
+    """Return one page of the transitions of one job."""
+    _check_page(page_size, page_token)
+    request = jobs.ListJobEventsRequest(
+        job_id=job_text(job_id), page_size=page_size, page_token=page_token
+    )
     return _job_call("ListJobEvents", request, _events)
 
 
@@ -124,6 +133,12 @@ def retry(job_id: UUID | str) -> Call[Job]:
 def delete(job_id: UUID | str) -> Call[None]:
     """Delete a DONE or DEAD_LETTERED job."""
     return _job_call("DeleteJob", jobs.DeleteJobRequest(job_id=job_text(job_id)), nothing)
+
+
+def _check_page(page_size: int, page_token: str) -> None:
+    check(number_faults("page_size", page_size, 1, MAX_PAGE))
+    if not page_token.isascii():
+        raise InvalidArgument([FieldViolation("page_token", "is not a page token")])
 
 
 def nothing(_answer: Message) -> None:
@@ -161,8 +176,8 @@ def _page(answer: jobs.ListJobsResponse) -> JobPage:
     return JobPage(tuple(read.job(job) for job in answer.jobs), answer.next_page_token)
 
 
-def _events(answer: jobs.ListJobEventsResponse) -> tuple[JobEvent, ...]:
-    return tuple(read.event(event) for event in answer.events)
+def _events(answer: jobs.ListJobEventsResponse) -> EventPage:
+    return EventPage(tuple(read.event(event) for event in answer.events), answer.next_page_token)
 
 
 def _cancelled(answer: jobs.CancelJobResponse) -> CancelOutcome:

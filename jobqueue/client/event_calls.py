@@ -17,16 +17,21 @@ T = TypeVar("T")
 
 
 def tail(
-    queue: str | None, types: Sequence[str], after: int | None, *, follow: bool
-) -> Call[JobEvent]:
-    """Send transitions; the answer is a stream."""
+    queue: str | None, types: Sequence[str], after: int | None, place: str, *, follow: bool
+) -> Call[JobEvent | str]:
+    """Send transitions, and in between the place that was reached; the answer is a stream."""
     if queue is not None:
         check(name_faults("queue", queue, LIMITS))
     check(event_faults([after or 0], types, field="after_event_id"))
     request = pb.TailEventsRequest(
-        queue=queue or "", types=types, follow=follow, after_event_id=after
+        queue=queue or "",
+        types=types,
+        follow=follow,
+        after_event_id=after,
+        places=True,
+        place=place,
     )
-    return _call("TailEvents", request, _event)
+    return _call("TailEvents", request, _told)
 
 
 def parked(after: int) -> Call[tuple[ParkedEvent, ...]]:
@@ -54,8 +59,8 @@ def _call(method: str, request: Message, convert: Callable[[Any], T]) -> Call[T]
     return Call("EventService", method, request, convert)
 
 
-def _event(answer: pb.TailEventsResponse) -> JobEvent:
-    return read.event(answer.event)
+def _told(answer: pb.TailEventsResponse) -> JobEvent | str:
+    return answer.place or read.event(answer.event)
 
 
 def _parked(answer: pb.ListParkedEventsResponse) -> tuple[ParkedEvent, ...]:

@@ -23,6 +23,12 @@ STREAM_S = 60.0
 _SHORTEST_S = 0.001
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 _PASSING = (Unavailable, DeadlineExceeded, ResourceExhausted, Internal)
+_LASTING = ("UNREADABLE_ANSWER", "CLIENT_CLOSED")
+
+
+def passes(error: JobQueueError) -> bool:
+    """Tell whether what broke a stream may be over at the next try."""
+    return isinstance(error, _PASSING) and error.reason not in _LASTING
 
 
 class Follow:
@@ -67,17 +73,12 @@ class Follow:
         """
         if isinstance(error, DeadlineExceeded) and self._over():
             raise self._timed_out() from error
-        if error is not None and not self._passes(error):
+        if error is not None and not (self._job and passes(error)):
             raise error
         left = self._left()
         pause = min(_FIRST_PAUSE_S * 2.0 ** min(self._quiet_rounds, 10), _LONGEST_PAUSE_S)
         self._quiet_rounds += 1
         return min(pause * random.uniform(0.8, 1.0), left)  # noqa: S311 - spreads load only
-
-    def _passes(self, error: JobQueueError) -> bool:
-        if self._job is None or error.reason == "UNREADABLE_ANSWER":
-            return False
-        return isinstance(error, _PASSING)
 
     def _over(self) -> bool:
         return self._timeout_s is not None and self._clock() - self._started >= self._timeout_s

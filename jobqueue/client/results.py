@@ -26,7 +26,10 @@ class ComponentStatus:
 
 @dataclass(frozen=True, slots=True)
 class UnhandledType:
-    """Jobs that wait because no worker has a handler; ``type`` None: they have no type."""
+    """Jobs that wait because no worker that met them had a handler.
+
+    ``type`` None: they have no type.
+    """
 
     queue: str
     type: str | None

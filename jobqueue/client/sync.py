@@ -4,7 +4,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 from uuid import UUID
@@ -17,9 +17,19 @@ from jobqueue.client.connection import Connection
 from jobqueue.client.follow import Follow
 from jobqueue.client.policy import PolicyFields
 from jobqueue.client.results import SystemStatus, Version
+from jobqueue.client.resume import Resume
 from jobqueue.domain.checkup import CheckProgress, Finding
 from jobqueue.domain.event import ParkedEvent
-from jobqueue.domain.job import CancelOutcome, Job, JobEvent, JobFilter, JobPage, JobSpec, Submitted
+from jobqueue.domain.job import (
+    CancelOutcome,
+    EventPage,
+    Job,
+    JobEvent,
+    JobFilter,
+    JobPage,
+    JobSpec,
+    Submitted,
+)
 from jobqueue.domain.queue import Queue, QueueStats
 from jobqueue.domain.worker import Worker
 from jobqueue.errors import JobQueueError
@@ -57,8 +67,11 @@ class Client:
         self._ways = Ways(self._route, self._connect)
 
     def close(self) -> None:
-        """End the connection and what is under way on it."""
-        for connection in self._ways.all():
+        """End the connection and what is under way on it, which raises Unavailable.
+
+        Later calls raise FailedPrecondition.
+        """
+        for connection in self._ways.close():
             connection.channel.close()
 
     def __enter__(self) -> Self:
@@ -142,8 +155,25 @@ class Client:
         return self._run(call, timeout_s)
 
     def events(self, job_id: UUID | str, *, timeout_s: float | None = None) -> tuple[JobEvent, ...]:
-        """Return the transitions of the job, in order."""
-        return self._run(calls.events(job_id), timeout_s)
+        """Return all transitions of the job, in order; ``timeout_s`` is for each page."""
+        page = self.events_page(job_id, timeout_s=timeout_s)
+        found = [*page.events]
+        while token := page.next_page_token:
+            page = self.events_page(job_id, page_token=token, timeout_s=timeout_s)
+            found += page.events
+        return tuple(found)
+
+    def events_page(
+        self,
+        job_id: UUID | str,
+        *,
+        page_size: int = MAX_PAGE,
+        page_token: str = "",
+        timeout_s: float | None = None,
+    ) -> EventPage:
+        """Return one page of at most ``page_size`` transitions, after that of the token."""
+        call = calls.events_page(job_id, page_size, page_token)
+        return self._run(call, timeout_s)
 
     def cancel(
         self, job_id: UUID | str, *, running: bool = False, timeout_s: float | None = None
@@ -260,10 +290,18 @@ class Client:
 
         Begins after an event id (``after``), else with what fits among the newest 1,000 of all;
         with ``follow`` without an end, and unless ``after`` is said with what comes. A stream that
-        breaks raises Unavailable; go on after the last id that was seen.
+        breaks is opened again where it was: nothing is left out or comes twice. Raises Unavailable
+        when no server answers for 10 s.
         """
-        call = event_calls.tail(queue, types, after, follow=follow)
-        yield from self._stream(call, None)
+        resume = Resume(queue, types, after, follow=follow)
+        while not resume.over:
+            error: JobQueueError | None = None
+            try:
+                with closing(self._stream(resume.call(), None)) as told:
+                    yield from filter(None, map(resume.news, told))
+            except JobQueueError as caught:
+                error = caught
+            time.sleep(resume.pause_s(error))
 
     def parked_events(self, *, timeout_s: float | None = None) -> Iterator[ParkedEvent]:
         """Yield the events that Kafka refused for good, by id; ``timeout_s`` is for each page."""

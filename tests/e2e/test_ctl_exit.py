@@ -97,13 +97,16 @@ def test_a_watch_survives_a_restart_of_the_server(ctl: Ctl, system: System, queu
         stdout=subprocess.PIPE,
         text=True,
     ) as watching:
-        assert watching.stdout is not None
-        assert "PENDING" in watching.stdout.readline()
-        first.kill()
-        second = ServerProgram(system.dsn, system.folder, *flags, **SERVER).ready()
-        ctl.ok("job", "cancel", job_id)
-        rest, _ = watching.communicate(timeout=60)
-        second.kill()
+        try:
+            assert watching.stdout is not None
+            assert "PENDING" in watching.stdout.readline()
+            first.kill()
+            second = ServerProgram(system.dsn, system.folder, *flags, **SERVER).ready()
+            ctl.ok("job", "cancel", job_id)
+            rest, _ = watching.communicate(timeout=60)
+            second.kill()
+        finally:
+            watching.kill()
     assert watching.returncode == 8
     assert "DEAD_LETTERED" in rest
 
@@ -116,8 +119,11 @@ def test_an_interrupted_wait_ends_with_130(ctl: Ctl, queue: str) -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as waiting:
-        assert waiting.stdout is not None
-        assert waiting.stdout.readline()
-        waiting.send_signal(signal.SIGINT)
-        _, told = waiting.communicate(timeout=60)
+        try:
+            assert waiting.stdout is not None
+            assert waiting.stdout.readline()
+            waiting.send_signal(signal.SIGINT)
+            _, told = waiting.communicate(timeout=60)
+        finally:
+            waiting.kill()
     assert (waiting.returncode, told) == (130, "")

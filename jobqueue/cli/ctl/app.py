@@ -21,6 +21,7 @@ from jobqueue.cli.ctl.job import job
 from jobqueue.cli.ctl.options import Globals, global_options
 from jobqueue.cli.ctl.queue import queue
 from jobqueue.cli.ctl.system import status, version
+from jobqueue.cli.ctl.text import print_notice, stop_printing
 from jobqueue.cli.ctl.top import top
 from jobqueue.cli.ctl.worker import worker
 from jobqueue.cli.version import print_version
@@ -29,6 +30,9 @@ from jobqueue.errors import FieldViolation, InvalidArgument, JobQueueError
 _MESSAGE_LENGTH = 500
 _UNWIND_S = 1.0
 """What the clean-up after an interrupt may take."""
+
+_BY_SIGNAL = 128
+"""Added to its number, the exit code of who was ended by a signal, as shells have it."""
 
 
 class _Root(Noun):
@@ -81,10 +85,13 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             # A table shows what the terminal cannot spell as escapes instead of failing.
             stream.reconfigure(errors="backslashreplace")
-    signal.signal(signal.SIGINT, _interrupt)
+    signal.signal(signal.SIGINT, _interrupt)  # though ignored: so a shell starts what it leaves
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, _interrupt)
     code = run(sys.argv[1:])
-    if code == ExitCode.INTERRUPTED:
-        _end_interrupted()
+    if code > _BY_SIGNAL:
+        _end_interrupted(code)
     sys.exit(code)
 
 
@@ -96,27 +103,37 @@ def _open_missing_streams() -> None:
             setattr(sys, name, nothing)
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
+def _interrupt(number: int, _frame: FrameType | None) -> None:
     """Raise KeyboardInterrupt, and end the program even if what that unwinds hangs.
+
+    Whatever signal it was: a terminal is to be given back as it was found.
 
     For gRPC, a call that is broken off while it begins never ends, and closing its channel waits
     for it; what it had half made complains in its finalizer, which tells a user nothing.
     """
     sys.unraisablehook = _unheard
-    signal.signal(signal.SIGALRM, _end_interrupted)
+    signal.signal(signal.SIGALRM, lambda *_: _end_interrupted(_BY_SIGNAL + number))
     signal.setitimer(signal.ITIMER_REAL, _UNWIND_S)
-    raise KeyboardInterrupt
+    raise _Interrupted(number)
+
+
+class _Interrupted(KeyboardInterrupt):
+    """A signal came; ``code`` is what a shell calls an end by it."""
+
+    def __init__(self, number: int) -> None:
+        self.code = _BY_SIGNAL + number
+        super().__init__()
 
 
 def _unheard(_found: "sys.UnraisableHookArgs") -> None:
     """Tell nobody."""
 
 
-def _end_interrupted(*_signal: object) -> NoReturn:
+def _end_interrupted(code: int) -> NoReturn:
     """End without the interpreter's own clean-up, which may hang in the same way."""
     with suppress(OSError, ValueError, RuntimeError):  # a closed pipe; a write that was broken off
         sys.stdout.flush()
-    os._exit(ExitCode.INTERRUPTED)
+    os._exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -126,8 +143,8 @@ def run(arguments: Sequence[str]) -> int:
         sys.stdout.flush()
     except click.exceptions.Exit as ended:
         return ended.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        return ExitCode.INTERRUPTED
+    except (KeyboardInterrupt, click.Abort) as interrupted:
+        return interrupted.code if isinstance(interrupted, _Interrupted) else ExitCode.INTERRUPTED
     except click.ClickException as error:
         _say(f"{_shortened(error.format_message().rstrip('.'))}{_hint(error)}")
         return error.exit_code
@@ -149,10 +166,10 @@ def _invoke(arguments: list[str]) -> None:
 
 def _unexpected(error: Exception) -> ExitCode:
     if isinstance(error, BrokenPipeError):
-        _silence_stdout()
+        stop_printing()
         return ExitCode.SUCCESS
     if isinstance(error, OSError):
-        _silence_stdout()
+        stop_printing()
         _say(error.strerror or str(error))
     else:
         _say(f"unexpected {type(error).__name__}: {error}")
@@ -163,8 +180,14 @@ def _message(error: JobQueueError) -> str:
     """Return one line, and one more for each bad field where there are several."""
     if isinstance(error, InvalidArgument) and len(error.violations) > 1:
         fields = "".join(f"\n  {_field(fault)}" for fault in error.violations)
-        return f"{len(error.violations)} bad fields{fields}"
+        return f"{_count(error.violations)} bad fields{fields}"
     return _shortened(error.message)
+
+
+def _count(faults: Sequence[FieldViolation]) -> str:
+    """Say how many fields are named; what has no name stands for more of them."""
+    named = sum(1 for fault in faults if fault.field)
+    return str(named) if named == len(faults) else f"more than {named}"
 
 
 def _field(fault: FieldViolation) -> str:
@@ -183,11 +206,4 @@ def _shortened(message: str) -> str:
 
 
 def _say(message: str) -> None:
-    with suppress(OSError):
-        click.echo(f"error: {message}", err=True)
-
-
-def _silence_stdout() -> None:
-    """Point stdout at nothing, so that the interpreter's own flush at exit cannot fail."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    print_notice(f"error: {message}")

@@ -15,6 +15,8 @@ from jobqueue.domain.checkup import ASKS, Check, CheckProgress, Finding, Verdict
 
 _CHECKS = "\n".join(f"  {check:<13} {asks}?" for check, asks in ASKS.items())
 
+_WIDTHS = (max(map(len, Check)), max(map(len, (*Verdict, "VERDICT"))))
+
 
 @click.command(
     cls=Verb,
@@ -48,7 +50,7 @@ def doctor(ctx: click.Context, checks: Sequence[str], *, quick: bool) -> None:
     steps = open_client(ctx).doctor(checks, quick=quick)
     findings = _Findings(steps)
     if wants_table(ctx):
-        _print(list(findings))
+        _print(findings)
     else:
         print_list(ctx, "checks", map(views.finding, findings))
     if findings.failed:
@@ -78,12 +80,28 @@ def _show(progress: str) -> None:
         click.echo(f"\r{progress:<79}\r", nl=False, err=True)
 
 
-def _print(findings: Sequence[Finding]) -> None:
-    rows = [(cell(each.check), cell(each.verdict), cell(each.found)) for each in findings]
-    print_table(("CHECK", "VERDICT", "FOUND"), rows)
-    for each in findings:
-        if each.examples or each.advice:
-            print_line(f"\n{cell(each.check)}:")
-            for example in each.examples:
-                print_line(f"  {cell(example)}")
-            print_line(f"  {cell(each.advice)}")
+def _print(findings: Iterable[Finding]) -> None:
+    """Print a row as each check ends, then, also of a check-up that breaks off, what to do."""
+    heading = _row("CHECK", "VERDICT", "FOUND")
+    told: list[Finding] = []
+    try:
+        for each in findings:
+            told.append(each)
+            print_table(heading, [_row(each.check, each.verdict, each.found)])
+            heading = ()
+    finally:
+        for each in told:
+            _explain(each)
+
+
+def _row(check: str, verdict: str, found: str) -> Sequence[str]:
+    """Return a row as wide as all others, which are not known yet."""
+    return (cell(check).ljust(_WIDTHS[0]), cell(verdict).ljust(_WIDTHS[1]), cell(found))
+
+
+def _explain(finding: Finding) -> None:
+    if finding.examples or finding.advice:
+        print_line(f"\n{cell(finding.check)}:")
+        for example in finding.examples:
+            print_line(f"  {cell(example)}")
+        print_line(f"  {cell(finding.advice)}")

@@ -60,7 +60,7 @@ class Frame:
         ]
         if system.unhandled:
             waiting = (f"{cell(u.queue)} {cell(u.type)} {u.count}" for u in system.unhandled)
-            lines.append(f"no worker has a handler for: {', '.join(waiting)}")
+            lines.append(f"no worker that met them had a handler for: {', '.join(waiting)}")
         return lines
 
     def components(self) -> Table:

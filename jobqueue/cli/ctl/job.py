@@ -14,7 +14,7 @@ from jobqueue.cli.ctl.options import label, priority, seconds, some_seconds, sta
 from jobqueue.cli.ctl.output import print_document, print_entry, print_list, wants_table
 from jobqueue.cli.ctl.session import open_client
 from jobqueue.cli.ctl.submit import death_notice, submit_file, submit_one, wait_for
-from jobqueue.cli.ctl.text import cell, moment, print_line, print_record, print_table
+from jobqueue.cli.ctl.text import cell, moment, print_line, print_notice, print_record, print_table
 from jobqueue.domain.job import Job, JobEvent, JobFilter
 from jobqueue.domain.state import JobStatus
 
@@ -157,12 +157,23 @@ def _said(fields: Mapping[str, object]) -> dict[str, object]:
 @click.pass_context
 def logs(ctx: click.Context, job_id: str) -> None:
     """Show the transitions of a job, in order."""
-    events = open_client(ctx).events(job_id)
+    events = _events(ctx, job_id)
     if not wants_table(ctx):
         print_list(ctx, "events", map(views.event, events))
         return
     columns = ("SEQ", "TIME", "FROM", "TO", "REASON", "ATTEMPT", "WORKER", "DETAIL")
-    print_table(columns, map(_event_row, events))
+    _print_tables(columns, map(_event_row, events))
+
+
+def _events(ctx: click.Context, job_id: str) -> Iterator[JobEvent]:
+    """Yield the transitions of a job as they are read."""
+    client, token = open_client(ctx), ""
+    while True:
+        page = client.events_page(job_id, page_token=token)
+        yield from page.events
+        token = page.next_page_token
+        if not token:
+            return
 
 
 def _event_row(event: JobEvent) -> Sequence[str]:
@@ -188,7 +199,7 @@ def watch(ctx: click.Context, job_id: str) -> None:
         else:
             print_entry(ctx, views.job(last))
     if last is not None and last.status is JobStatus.DEAD_LETTERED:
-        click.echo(f"error: {death_notice(last)}", err=True)
+        print_notice(f"error: {death_notice(last)}")
         ctx.exit(ExitCode.DEAD_LETTERED)
 
 
@@ -224,9 +235,10 @@ def list_jobs(ctx: click.Context, /, **flags: Any) -> None:
     if not wants_table(ctx):
         print_list(ctx, "jobs", (views.job(found, bodies=False) for found in jobs), after)
         return
-    _print_jobs(jobs)
+    columns = ("JOB ID", "QUEUE", "TYPE", "STATUS", "REASON", "PRIORITY", "ATTEMPT", "CREATED")
+    _print_tables(columns, map(_list_row, jobs))
     if after["next_page_token"]:
-        click.echo(f"more: --page-token {after['next_page_token']}", err=True)
+        print_notice(f"more: --page-token {after['next_page_token']}")
 
 
 def _pages(
@@ -246,12 +258,11 @@ def _pages(
     after["next_page_token"] = token
 
 
-def _print_jobs(jobs: Iterator[Job]) -> None:
+def _print_tables(columns: Sequence[str], rows: Iterator[Sequence[str]]) -> None:
     """Print tables of up to a thousand rows, so that the first lines come at once."""
-    columns = ("JOB ID", "QUEUE", "TYPE", "STATUS", "REASON", "PRIORITY", "ATTEMPT", "CREATED")
-    print_table(columns, map(_list_row, islice(jobs, _MAX_PAGE)))
-    while rows := [_list_row(found) for found in islice(jobs, _MAX_PAGE)]:
-        print_table((), rows)
+    print_table(columns, islice(rows, _MAX_PAGE))
+    while more := list(islice(rows, _MAX_PAGE)):
+        print_table((), more)
 
 
 def _list_row(found: Job) -> Sequence[str]:

@@ -2,11 +2,15 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import TypeVar
 
 import click
 
 from jobqueue.cli.ctl.options import globals_of
+
+T = TypeVar("T")
 
 
 def wants_table(ctx: click.Context) -> bool:
@@ -39,8 +43,10 @@ def print_list(
 ) -> None:
     """Print one document with a list, written while its entries arrive.
 
-    ``after`` holds the fields that follow the list; it is read when the list has ended.
+    ``after`` holds the fields that follow the list; it is read when the list has ended. Entries
+    that fail before the first one leave nothing behind.
     """
+    entries = _begun(entries)
     if globals_of(ctx).output == "yaml":
         _print_yaml_list(name, entries)
         click.echo(_yaml(after) if after else "", nl=False)
@@ -50,6 +56,12 @@ def print_list(
         click.echo(f"{',' if index else ''}\n{_json(entry)}", nl=False)
     rest = "".join(f',\n"{key}": {_json(value)}' for key, value in (after or {}).items())
     click.echo(f"\n]{rest}\n}}")
+
+
+def _begun(entries: Iterable[T]) -> Iterator[T]:
+    """Return the same entries once the first one is there."""
+    rest = iter(entries)
+    return chain(list(islice(rest, 1)), rest)
 
 
 def _print_yaml_list(name: str, entries: Iterable[Mapping[str, object]]) -> None:

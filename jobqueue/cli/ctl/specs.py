@@ -120,8 +120,8 @@ def _whole(name: str, value: Any) -> int:
 def _seconds(name: str, value: Any) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         _wrong(name, "must be a number of seconds")
-    # A whole number may have more digits than a float can hold.
-    return float("inf") if value > LIMITS.delay_s else float(value)
+    # A whole number may have more digits than a float can hold; out of range is out of range.
+    return float(min(max(value, -1.0), 2 * LIMITS.delay_s))
 
 
 def _priority(name: str, value: Any) -> int:

@@ -3,8 +3,8 @@
 import re
 import sys
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -17,7 +17,7 @@ from jobqueue.cli.ctl.exit_codes import ExitCode
 from jobqueue.cli.ctl.output import print_document, wants_table
 from jobqueue.cli.ctl.session import open_client
 from jobqueue.cli.ctl.specs import read_lines, read_payload
-from jobqueue.cli.ctl.text import print_line
+from jobqueue.cli.ctl.text import incidentally, print_line, print_notice
 from jobqueue.domain.job import Job, JobSpec
 from jobqueue.domain.state import JobStatus
 from jobqueue.errors import DeadlineExceeded, InvalidArgument, JobQueueError, Unavailable
@@ -27,11 +27,12 @@ def submit_one(ctx: click.Context, fields: dict[str, Any], payload: str) -> list
     """Submit the job that the flags describe; print and return its id."""
     spec = JobSpec(payload=read_payload(payload), **fields)
     answer = open_client(ctx).submit(spec)
-    if wants_table(ctx):
-        print_line(str(answer.job_id))
-    else:
-        document = {"job_id": str(answer.job_id), "existing": answer.existing}
-        print_document(ctx, document)
+    with incidentally():
+        if wants_table(ctx):
+            print_line(str(answer.job_id))
+        else:
+            document = {"job_id": str(answer.job_id), "existing": answer.existing}
+            print_document(ctx, document)
     return [answer.job_id]
 
 
@@ -49,10 +50,24 @@ def submit_file(ctx: click.Context, defaults: dict[str, Any], path: str) -> list
         stored: list[UUID] = []
         try:
             _send(ctx, read_lines(stream, defaults), stored)
-        finally:
-            if not wants_table(ctx):
-                print_document(ctx, {"job_ids": [str(job_id) for job_id in stored]})
+        except BaseException:  # also an interrupt
+            with suppress(PartlyDone):
+                _print_stored(ctx, stored)
+            raise
+        _print_stored(ctx, stored)
     return stored
+
+
+def _print_stored(ctx: click.Context, stored: Sequence[UUID]) -> None:
+    """Print the ids in one document, unless they were printed as they came."""
+    if wants_table(ctx):
+        return
+    try:
+        with incidentally():
+            print_document(ctx, {"job_ids": [str(job_id) for job_id in stored]})
+    except OSError as error:
+        told = f"{len(stored)} jobs are stored, but their ids cannot be written"
+        raise PartlyDone(f"{told}: {error.strerror or error}") from error
 
 
 def _send(ctx: click.Context, lines: Iterator[tuple[int, JobSpec]], stored: list[UUID]) -> None:
@@ -66,13 +81,20 @@ def _send(ctx: click.Context, lines: Iterator[tuple[int, JobSpec]], stored: list
             for answer in answers:
                 numbers.popleft()
                 stored.append(answer.job_id)
-                if wants_table(ctx):
-                    click.echo(str(answer.job_id))
+            if wants_table(ctx):
+                with incidentally():
+                    for answer in answers:
+                        click.echo(str(answer.job_id))
     except JobQueueError as error:
         _tell_lines(error, numbers)
         if not stored:
             raise
         told = f"{len(stored)} jobs are stored, {_rest(error)}: {error.message}"
+        raise PartlyDone(told) from error
+    except OSError as error:  # their lines cannot be read, or their ids not be written
+        if not stored:
+            raise
+        told = f"{len(stored)} jobs are stored, the rest is not: {error.strerror or error}"
         raise PartlyDone(told) from error
 
 
@@ -137,7 +159,7 @@ def wait_for(ctx: click.Context, job_ids: list[UUID], timeout_s: float | None) -
         job = client.wait(job_id, timeout_s=left)
         if job.status is JobStatus.DEAD_LETTERED:
             dead = True
-            click.echo(f"error: {death_notice(job)}", err=True)
+            print_notice(f"error: {death_notice(job)}")
     if dead:
         ctx.exit(ExitCode.DEAD_LETTERED)
 

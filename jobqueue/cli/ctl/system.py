@@ -37,7 +37,7 @@ def _print_status(found: "SystemStatus") -> None:
     print_line("")
     print_workers(found.workers)
     if found.unhandled:
-        print_line("\nWaiting for a handler that no worker has:")
+        print_line("\nWaiting, as no worker that met them had a handler:")
         rows = [(cell(each.queue), cell(each.type), str(each.count)) for each in found.unhandled]
         print_table(("QUEUE", "TYPE", "JOBS"), rows)
 

@@ -4,9 +4,11 @@ What was stored by others is shown, never obeyed: control characters, which coul
 or retitle the window, are written as escapes.
 """
 
+import os
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -83,11 +85,11 @@ def rough(seconds: float | None) -> str:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Row]) -> None:
-    """Print a table with a heading."""
+    """Print a table; with a heading where there are ``columns``."""
     if sys.stdout.isatty():
         _print_rich(columns, list(rows))
     else:
-        _print_aligned([columns, *rows])
+        _print_aligned([*([columns] if columns else ()), *rows])
 
 
 def print_record(fields: Iterable[tuple[str, str]]) -> None:
@@ -102,6 +104,34 @@ def print_line(text: str) -> None:
     """Print one line at once, also into a pipe."""
     click.echo(text)
     sys.stdout.flush()
+
+
+def print_notice(text: str) -> None:
+    """Say something on stderr; what cannot be said there changes nothing."""
+    with suppress(OSError):
+        click.echo(text, err=True)
+
+
+@contextmanager
+def incidentally() -> Iterator[None]:
+    """Print in this what comes beside work that is to be done all the same.
+
+    Who closes the pipe has seen enough. Raises other OSErrors once nothing is printed any more.
+    """
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        stop_printing()
+    except OSError:
+        stop_printing()
+        raise
+
+
+def stop_printing() -> None:
+    """Point stdout at nothing: nobody reads it any more, and no later flush shall fail for it."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_aligned(rows: Sequence[Row]) -> None:
@@ -142,7 +172,7 @@ def rich_table(
         )
     for row in rows:
         # Text, not markup: a payload may hold square brackets.
-        table.add_row(*(Text(entry, style=_STYLES.get(entry, "")) for entry in row))
+        table.add_row(*(Text(entry, style=_STYLES.get(entry.rstrip(), "")) for entry in row))
     return table
 
 

@@ -16,7 +16,7 @@ from jobqueue.cli.ctl.commands import Verb
 from jobqueue.cli.ctl.options import some_seconds
 from jobqueue.cli.ctl.output import print_entry, wants_table
 from jobqueue.cli.ctl.session import open_client
-from jobqueue.cli.ctl.text import print_line, print_table
+from jobqueue.cli.ctl.text import print_line, print_notice, print_table
 from jobqueue.errors import Aborted, DeadlineExceeded, JobQueueError, Unavailable
 
 if TYPE_CHECKING:  # both bring gRPC or rich, which a --help need not wait for
@@ -138,7 +138,7 @@ class Stream:
         """Write a line to stderr, once for each kind of trouble: stdout stays parseable."""
         if type(error) is not self._trouble:
             self._trouble = type(error)
-            click.echo(f"error: {error.message}; trying again", err=True)
+            print_notice(f"error: {error.message}; trying again")
 
     def look(self, ask: Callable[[], T]) -> T:
         """Return ``ask()``."""

@@ -136,6 +136,7 @@ def stats(value: QueueStats) -> Document:
         "oldest_runnable_age": value.oldest_runnable_s,
         "unhandled": value.unhandled,
         "paused": value.paused,
+        "max_running": value.max_running,
     }
 
 

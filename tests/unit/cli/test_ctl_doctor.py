@@ -71,9 +71,16 @@ def test_an_unknown_check_is_refused_naming_all(service: FakeService, ctl: Ctl) 
     assert service.asked["RunDoctor"] == []
 
 
-def test_a_check_up_that_breaks_off_is_an_error(service: FakeService, ctl: Ctl) -> None:
-    service.answer("RunDoctor", [WELL, Failure(grpc.StatusCode.UNAVAILABLE, "gone")])
-    assert ctl("doctor").code == 5
+def test_a_check_up_that_breaks_off_is_an_error_and_shows_what_it_found(
+    service: FakeService, ctl: Ctl
+) -> None:
+    service.answer("RunDoctor", [WELL, WARNED, Failure(grpc.StatusCode.UNAVAILABLE, "gone")])
+    ended = ctl("doctor")
+    assert ended.code == 5
+    rows = [line.split("\t") for line in ended.out.splitlines()[:3]]
+    assert [row[0].strip() for row in rows] == ["CHECK", "schema", "clocks"]
+    assert len({tuple(map(len, row[:2])) for row in rows}) == 1, "aligned"
+    assert ended.out.endswith("clocks:\n  Correct the clocks.\n")
 
 
 def test_help_tells_what_each_check_asks(ctl: Ctl) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import click
 import grpc
 import pytest
+from google.rpc.error_details_pb2 import BadRequest
 
 from jobqueue.cli.ctl.app import cli
 from jobqueue.v1 import admin_service_pb2 as admin
@@ -60,6 +61,10 @@ def test_every_flag_is_described(path: str, command: click.Command, ctl: Ctl) ->
         (["job", "submit", "--queue", "q", "--payload", "x", "--delay", "nan"], "0 or more"),
         (["job", "submit", "--queue", "q", "--payload", "x", "--priority", "10"], "0 to 9"),
         (["job", "submit", "--queue", "q", "--payload", "x", "--max-retries", "-1"], "max_retries"),
+        (
+            ["job", "submit", "--queue", "q", "--payload", "x", "--max-retries", "9" * 310],
+            "max_retries",
+        ),
         (["job", "submit", "--queue", "a b", "--payload", "x"], "job.queue"),
         (["job", "submit", "--queue", "q", "--payload", "x", "--not-before", "+5m"], "delay"),
         (["job", "submit", "--queue", "q", "--payload", "x", "--not-before", "2030-01-31T18:00"],
@@ -104,6 +109,16 @@ def test_several_bad_fields_are_all_named(ctl: Ctl) -> None:
     assert ended.err.splitlines()[0] == "error: 2 bad fields"
     assert "job.queue" in ended.err
     assert "job.max_retries" in ended.err
+
+
+def test_more_bad_fields_than_are_named_are_not_counted(ctl: Ctl, service: FakeService) -> None:
+    bad = BadRequest()
+    for field in ("job.queue", "job.type", ""):
+        bad.field_violations.add(field=field, description="and 9 more")
+    failure = Failure(grpc.StatusCode.INVALID_ARGUMENT, "bad", info("INVALID_ARGUMENT"), bad)
+    service.answer("SubmitJob", failure)
+    told = ctl("job", "submit", "--queue", "q", "--payload", "x").err.splitlines()
+    assert (told[0], told[-1]) == ("error: more than 2 bad fields", "  and 9 more")
 
 
 @pytest.mark.parametrize("arguments", [(), ("job",), ("queue",), ("worker",)])

@@ -11,7 +11,7 @@ from jobqueue.cli.ctl.screen import fitting, layout
 from jobqueue.client import ComponentStatus, SystemStatus, UnhandledType
 from jobqueue.domain.queue import QueueStats
 from jobqueue.domain.state import JobStatus
-from jobqueue.domain.worker import Worker, WorkerCommand, WorkerStatus
+from jobqueue.domain.worker import Worker, WorkerStatus
 from jobqueue.errors import NotFound
 from tests.support.workers import facts
 
@@ -47,7 +47,6 @@ def worker(worker_id: str, queues: Sequence[str], running: int = 0) -> Worker:
     return Worker(
         facts(worker_id, queues=queues),
         WorkerStatus.ACTIVE,
-        WorkerCommand.NONE,
         running,
         NOON,
         NOON - timedelta(seconds=3),
@@ -110,7 +109,7 @@ def test_named_queues_are_shown_with_their_workers_and_nothing_else() -> None:
     shown = Series(["a"]).frame(look, NOON)
     assert [row[0] for row in shown.queues().rows] == ["a"]
     assert [row[0] for row in shown.workers().rows] == ["w-a"]
-    assert shown.heading()[-1] == "no worker has a handler for: a send 2"
+    assert shown.heading()[-1] == "no worker that met them had a handler for: a send 2"
 
 
 def test_a_named_queue_must_be_there_at_first_and_may_go_later() -> None:

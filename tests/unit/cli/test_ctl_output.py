@@ -2,6 +2,7 @@
 
 import json
 
+import grpc
 import pytest
 import yaml
 
@@ -12,7 +13,7 @@ from jobqueue.client import admin_messages, messages
 from jobqueue.v1 import admin_service_pb2 as admin
 from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as jobs
-from tests.support.fake_service import JOB_ID, FakeService, job
+from tests.support.fake_service import JOB_ID, Failure, FakeService, job
 from tests.unit.cli.conftest import Ctl
 
 
@@ -144,6 +145,18 @@ def test_logs_show_every_move(ctl: Ctl, service: FakeService) -> None:
     shown = json.loads(ctl("job", "logs", JOB_ID, "--output", "json").out)
     assert [each["from_status"] for each in shown["events"]] == [None, "PENDING"]
     assert shown["events"][0]["type"] == "job.submitted"
+
+
+def test_logs_show_a_page_before_the_next_one_is_read(ctl: Ctl, service: FakeService) -> None:
+    event = job_pb2.JobEvent(job_id=JOB_ID, sequence=1, to_status="JOB_STATUS_PENDING",
+                             reason="SUBMITTED")  # fmt: skip
+    first = jobs.ListJobEventsResponse(events=[event] * 1_000, next_page_token="1000")
+    service.answer("ListJobEvents", first, Failure(grpc.StatusCode.UNAVAILABLE, "gone"))
+    ended = ctl("job", "logs", JOB_ID)
+    assert (ended.code, len(ended.out.splitlines())) == (5, 1_001)
+    service.answer("ListJobEvents", first, jobs.ListJobEventsResponse(events=[event]))
+    shown = json.loads(ctl("job", "logs", JOB_ID, "--output", "json").out)
+    assert len(shown["events"]) == 1_001
 
 
 def test_a_cancel_prints_one_word(ctl: Ctl, service: FakeService) -> None:

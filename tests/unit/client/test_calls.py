@@ -1,6 +1,7 @@
 """Requests and answers: what was said goes over the wire, what came back is typed."""
 
 import inspect
+import math
 from datetime import UTC, datetime, timedelta, timezone
 from uuid import UUID
 
@@ -24,6 +25,8 @@ from jobqueue.v1 import admin_service_pb2 as admin
 from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as jobs
 from tests.support.fake_service import JOB_ID, FakeService, job
+
+HUGE = 10**400  # more than a float can hold
 
 
 def test_a_submission_says_only_what_was_said(client: Client, service: FakeService) -> None:
@@ -147,6 +150,22 @@ def test_the_first_event_comes_from_nowhere(client: Client, service: FakeService
     assert found.type == "job.submitted"
 
 
+async def test_all_events_are_those_of_all_pages(
+    client: Client, aclient: AsyncClient, service: FakeService
+) -> None:
+    def page(request: jobs.ListJobEventsRequest) -> jobs.ListJobEventsResponse:
+        event = job_pb2.JobEvent(
+            job_id=JOB_ID, to_status="JOB_STATUS_PENDING", reason="SUBMITTED",
+            sequence=int(request.page_token or 1),
+        )  # fmt: skip
+        token = "" if event.sequence == 3 else str(event.sequence + 1)
+        return jobs.ListJobEventsResponse(events=[event], next_page_token=token)
+
+    service.answer("ListJobEvents", page)
+    for found in (client.events(JOB_ID), await aclient.events(JOB_ID)):
+        assert [event.sequence for event in found] == [1, 2, 3]
+
+
 def test_a_cancel_answers_the_truth(client: Client, service: FakeService) -> None:
     service.answer("CancelJob", jobs.CancelJobResponse(outcome="OUTCOME_CANCEL_REQUESTED"))
     assert client.cancel(JOB_ID, running=True) is CancelOutcome.CANCEL_REQUESTED
@@ -172,11 +191,12 @@ def test_a_field_that_no_queue_has_is_a_mistake(client: Client) -> None:
 
 def test_figures_name_all_six_statuses(client: Client, service: FakeService) -> None:
     depth = [admin.StatusCount(status="JOB_STATUS_FAILED", count=3)]
-    figures = admin.QueueStats(queue="emails", depth=depth, error_rate=0.0)
+    figures = admin.QueueStats(queue="emails", depth=depth, error_rate=0.0, max_running=4)
     service.answer("GetQueueStats", admin.GetQueueStatsResponse(stats=[figures]))
     (found,) = client.queue_stats()
     assert found.depth == {status: 3 * (status is JobStatus.FAILED) for status in JobStatus}
     assert (found.error_rate, found.average_processing_s) == (0.0, None)
+    assert found.max_running == 4
 
 
 async def test_both_clients_answer_the_same(
@@ -214,6 +234,19 @@ def test_batches_keep_to_both_limits_and_to_the_order() -> None:
     by_size = batches([JobSpec("q", b"x" * 60)] * 3, Limits(batch_bytes=160))
     assert [len(batch) for batch in by_size] == [2, 1]
     assert list(batches([])) == []
+
+
+@pytest.mark.parametrize("delay_s", [math.nan, math.inf, HUGE], ids=["nan", "inf", "huge"])
+def test_what_cannot_be_sent_is_named_by_batches(delay_s: float) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        list(batches([JobSpec("q"), JobSpec("q", delay_s=delay_s)]))
+    assert [v.field for v in caught.value.violations] == ["jobs[1].delay"]
+
+
+@pytest.mark.parametrize("timeout_s", [math.nan, 0, HUGE], ids=["nan", "zero", "huge"])
+def test_a_time_that_grpc_cannot_count_is_refused(timeout_s: float) -> None:
+    with pytest.raises(InvalidArgument, match="timeout"):
+        Client(timeout_s=timeout_s)
 
 
 def test_a_full_batch_fits_into_one_message(client: Client, service: FakeService) -> None:

@@ -1,17 +1,22 @@
 """Failures of calls: every canonical code, the server's words and reason, repeats, deadlines."""
 
+import asyncio
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import grpc
 import pytest
+from google.protobuf.message import Message
 from google.rpc import error_details_pb2
 
 from jobqueue import errors
 from jobqueue.client import AsyncClient, Client, JobSpec, Tls
 from jobqueue.v1 import admin_service_pb2 as admin
+from jobqueue.v1 import event_service_pb2 as events
 from jobqueue.v1 import job_service_pb2 as jobs
-from tests.support.fake_service import JOB_ID, Failure, FakeService, info, job
+from tests.support.fake_service import JOB_ID, Failure, FakeService, info, job, nobody
+from tests.support.waiting import HANG_S, eventually
 
 Code = grpc.StatusCode
 PLAIN = {
@@ -77,11 +82,14 @@ def test_every_bad_field_is_named(client: Client, service: FakeService) -> None:
     assert [fault.field for fault in caught.value.violations] == ["job.ttl", "job.queue"]
 
 
-def test_a_stopped_server_is_named(service: FakeService) -> None:
-    service.stop()
-    with Client(service.address) as client, pytest.raises(errors.Unavailable) as caught:
+def test_a_stopped_server_is_named() -> None:
+    with (
+        nobody() as address,
+        Client(address) as client,
+        pytest.raises(errors.Unavailable) as caught,
+    ):
         client.cancel(JOB_ID)
-    assert service.address in caught.value.message
+    assert address in caught.value.message
     assert "refused" in caught.value.message
 
 
@@ -150,3 +158,91 @@ def test_a_secure_client_does_not_talk_to_a_plain_server(
     with Client(service.address, tls=Tls()) as client, pytest.raises(errors.Unavailable):
         client.cancel(JOB_ID)
     assert not service.asked
+
+
+class Silent:
+    """Answers some calls when the test ends, and tells when they were asked."""
+
+    def __init__(self, service: FakeService) -> None:
+        self._service = service
+        self._ended = threading.Event()
+        service.answer("GetVersion", self._wait)
+        service.answer("RunDoctor", self._wait)
+        service.answer("WatchJob", self._wait)
+        broken: list[Message | Failure] = [
+            events.TailEventsResponse(place="a"),
+            Failure(Code.UNAVAILABLE, "gone"),
+        ]
+        service.answer("TailEvents", broken, self._wait)
+
+    async def asked(self, method: str, times: int = 1) -> None:
+        async def looked() -> bool:
+            return len(self._service.asked[method]) == times
+
+        await eventually(looked, what="the call")
+
+    def end(self) -> None:
+        self._ended.set()
+
+    def _wait(self, _request: object) -> Failure:
+        self._ended.wait(HANG_S)
+        return Failure(Code.ABORTED, "the test is over")
+
+
+@pytest.fixture
+def silent(service: FakeService) -> Iterator[Silent]:
+    made = Silent(service)
+    yield made
+    made.end()
+
+
+async def test_calls_under_way_when_their_client_is_closed_are_unavailable(
+    client: Client, aclient: AsyncClient, silent: Silent
+) -> None:
+    calls = asyncio.gather(
+        aclient.version(),
+        anext(aclient.doctor()),
+        asyncio.to_thread(client.version),
+        return_exceptions=True,
+    )
+    await silent.asked("GetVersion", 2)
+    await silent.asked("RunDoctor")
+    await aclient.close()
+    client.close()
+    assert [type(error) for error in await calls] == [errors.Unavailable] * 3
+
+
+async def test_a_follower_whose_client_is_closed_does_not_wait_for_another_server(
+    client: Client, aclient: AsyncClient, service: FakeService, silent: Silent
+) -> None:
+    service.answer("GetJob", jobs.GetJobResponse(job=job()))
+    tail = asyncio.ensure_future(anext(aclient.tail_events(follow=True)))
+    await silent.asked("TailEvents", 2)
+    calls = asyncio.gather(
+        tail, aclient.wait(JOB_ID), asyncio.to_thread(client.wait, JOB_ID), return_exceptions=True
+    )
+    await silent.asked("WatchJob", 2)
+    await aclient.close()
+    client.close()
+    for error in await calls:
+        assert isinstance(error, errors.Unavailable)
+        assert error.reason == "CLIENT_CLOSED"
+
+
+async def test_who_is_cancelled_during_a_call_is_cancelled(
+    aclient: AsyncClient, silent: Silent
+) -> None:
+    call = asyncio.create_task(aclient.version())
+    await silent.asked("GetVersion")
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+
+
+async def test_a_closed_client_refuses_calls(client: Client, aclient: AsyncClient) -> None:
+    client.close()
+    await aclient.close()
+    for refused in (asyncio.to_thread(client.version), aclient.version(), aclient.wait(JOB_ID)):
+        with pytest.raises(errors.FailedPrecondition, match="closed") as caught:
+            await refused
+        assert caught.value.reason == "CLIENT_CLOSED"

@@ -3,16 +3,19 @@
 import asyncio
 import tracemalloc
 from dataclasses import replace
+from functools import partial
 
 import grpc
 import pytest
 
 from jobqueue import errors
-from jobqueue.client import AsyncClient, Client, Job, JobStatus
+from jobqueue.client import AsyncClient, Client, Job, JobStatus, aio, sync
 from jobqueue.client.follow import Follow
 from jobqueue.client.messages import job as read_job
+from jobqueue.runtime.clock import ManualClock
 from jobqueue.v1 import job_service_pb2 as jobs
 from tests.support.fake_service import JOB_ID, Failure, FakeService, info, job
+from tests.support.waiting import HANG_S
 
 PENDING = read_job(job("PENDING"))
 LARGE = 100_000
@@ -97,14 +100,22 @@ def test_an_unknown_job_ends_the_wait(client: Client, service: FakeService) -> N
 
 
 async def test_a_wait_that_takes_too_long_says_so(
-    client: Client, aclient: AsyncClient, service: FakeService
+    client: Client, aclient: AsyncClient, service: FakeService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    service.answer("GetJob", get("RUNNING"))
-    with pytest.raises(errors.DeadlineExceeded, match=r"still RUNNING after 2") as caught:
-        client.wait(JOB_ID, timeout_s=2.0)
+    clock = ManualClock()
+
+    def late(_request: object) -> jobs.GetJobResponse:
+        clock.advance(HANG_S)
+        return get("RUNNING")
+
+    for module in (sync, aio):
+        monkeypatch.setattr(module, "Follow", partial(Follow, clock=clock.monotonic))
+    service.answer("GetJob", late)
+    with pytest.raises(errors.DeadlineExceeded, match=r"still RUNNING after 40 s") as caught:
+        client.wait(JOB_ID, timeout_s=HANG_S)
     assert caught.value.reason == "WAIT_TIMEOUT"
     with pytest.raises(errors.DeadlineExceeded, match="still RUNNING"):
-        await aclient.wait(JOB_ID, timeout_s=2.0)
+        await aclient.wait(JOB_ID, timeout_s=HANG_S)
 
 
 def test_a_server_that_was_never_there_ends_the_watch() -> None:
