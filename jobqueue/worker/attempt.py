@@ -47,6 +47,7 @@ class Attempt:
 
     trail: Trail | None = None
     reason: Stop | None = None
+    finished = False
     given_up = False
     begun_at = 0.0
     _end: "_End | None" = None
@@ -74,8 +75,17 @@ class Attempt:
         self._alarm = loop.call_later(self.timeout_s, self.stop, Stop.TIMED_OUT)
         self._watching.begun(self)
 
+    def finish(self) -> None:
+        """The handler came to its end: what is still to be done is to clear up behind it."""
+        self.finished = True
+
     def stop(self, reason: Stop) -> None:
-        """Ask for an end. The first reason stays, except that a lost lease voids any other."""
+        """Ask for an end. The first reason stays, except that a lost lease voids any other.
+
+        Who has finished is not asked any more: it is as it ended, unless its lease is lost.
+        """
+        if self.finished and reason is not Stop.LOST:
+            return
         first = self.reason is None
         if first or reason is Stop.LOST:
             self.reason = reason

@@ -20,6 +20,7 @@ from uuid import UUID
 
 from jobqueue.domain.limits import Limits, safe_text
 from jobqueue.domain.outcome import Outcome
+from jobqueue.runtime.copies import close_in_copies
 from jobqueue.runtime.log import LogContext, name_process
 from jobqueue.runtime.log_lines import LogSetup, configure_logging
 from jobqueue.runtime.parent import end_with_parent
@@ -45,7 +46,6 @@ def main(fd: int, parent: int, scope: Scope = nullcontext) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     adopt_orphans()
     os.set_inheritable(fd, False)
-    _close_in_copies(fd)
     log = os.dup(1)
     os.dup2(2, 1)
     with (
@@ -53,21 +53,11 @@ def main(fd: int, parent: int, scope: Scope = nullcontext) -> None:
         socket.socket(fileno=fd) as channel,
         channel.makefile("rwb") as file,
     ):
+        close_in_copies(channel)  # none must answer, nor keep the worker from seeing that we died
         setup = receive_blocking(file)
         if setup is not None:
             _start_logging(setup, log)
             _serve(file, setup, scope)
-
-
-def _close_in_copies(fd: int) -> None:
-    """A copy of this process must not answer, nor keep the worker from seeing that we are dead."""
-    ours = [fd]
-
-    def close() -> None:
-        if ours:  # a copy of the copy may have opened another file under the number
-            os.close(ours.pop())
-
-    os.register_at_fork(after_in_child=close)
 
 
 def _start_logging(setup: Frame, log: int) -> None:

@@ -135,11 +135,12 @@ class Child:
         asyncio.get_running_loop().call_later(_EXIT_LIMIT_S, self._writer.transport.abort)
 
     async def _death(self) -> int:
-        """Return the exit code of a process whose socket closed, whether or not it has ended."""
-        with contextlib.suppress(TimeoutError):
+        """Return the exit code of a process whose socket closed; end one that goes on."""
+        try:
             async with asyncio.timeout(_EXIT_LIMIT_S):
-                await self.group.exited()
-        code = await self.group.end()
+                code = await self.group.exited()
+        except TimeoutError:
+            code = await self.group.end()
         CHILD_DIED.emit(ChildDied(self.group.pid, exit_words(code)))
         return code
 

@@ -12,6 +12,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a function was made: a file and line, and which run of its module did it."""
+
+    file: str
+    line: int
+    run: object
+
+    def copied_to(self, other: "_Place") -> bool:
+        """Tell whether one text, run once, made functions here and there.
+
+        A module that is reloaded, perhaps changed, runs again; one line may be run many times.
+        """
+        same = self.file == other.file and self.run is other.run
+        return same and self.line != other.line
+
+
+@dataclass(frozen=True, slots=True)
 class Function:
     """A declared Python handler. ``timeout_s`` None: the job's or the worker's own applies."""
 
@@ -20,10 +37,12 @@ class Function:
     timeout_s: float | None = None
     threads: bool = False
     on_loop: bool = field(init=False)  # an async function runs on the worker's event loop
+    place: _Place | None = field(init=False, compare=False, repr=False)  # None: it has no code
 
     def __post_init__(self) -> None:
-        """Look once what kind of function it is."""
+        """Look once what kind of function it is, and where it was made."""
         object.__setattr__(self, "on_loop", _is_async(self.call))
+        object.__setattr__(self, "place", _place(self.call))
 
     @property
     def name(self) -> str:
@@ -69,10 +88,19 @@ def _check(new: Function) -> None:
     if new.threads and new.on_loop:
         raise ValueError(f"{new.name} is async: it runs on the loop, never in a thread")
     _check_signature(new)
+    _check_free(new)
+
+
+def _check_free(new: Function) -> None:
+    """Refuse a taken type. To declare the same function again, as a reload does, is no conflict."""
     old = _DECLARED.get(new.type)
-    # A reloaded module declares the same function again; that is no conflict.
-    if old is not None and old.name != new.name:
-        raise ValueError(f"job type {new.type!r} is taken by {old.name}; {new.name} cannot have it")
+    if old is None:
+        return
+    taken = f"job type {new.type!r} is taken by {old.name}"
+    if old.name != new.name:
+        raise ValueError(f"{taken}; {new.name} cannot have it")
+    if old.place and new.place and old.place.copied_to(new.place):
+        raise ValueError(f"{taken} in line {old.place.line}; line {new.place.line} repeats it")
 
 
 def _check_signature(new: Function) -> None:
@@ -80,6 +108,16 @@ def _check_signature(new: Function) -> None:
         inspect.signature(new.call).bind(object())
     except TypeError as error:
         raise ValueError(f"{new.name} must take one argument, the Context: {error}") from error
+
+
+def _place(call: Callable[..., Any]) -> _Place | None:
+    function = inspect.unwrap(call)
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    # Each run of a module has a spec of its own, though a reload keeps its globals.
+    run = getattr(function, "__globals__", {}).get("__spec__")
+    return _Place(code.co_filename, code.co_firstlineno, run)
 
 
 def _is_async(call: Callable[..., Any]) -> bool:

@@ -38,6 +38,7 @@ class ProcessGroup:
         self._process = process
         self._guard = guard
         self._mark = mark
+        self._over = False
         guard.add(process.pid, mark)  # first: a worker that is killed before leaves it unguarded
         self._exit = _watch(process)
 
@@ -102,21 +103,28 @@ class ProcessGroup:
     async def end(self, patience: Coroutine[Any, Any, object] | None = None) -> int:
         """End the group: SIGTERM, then SIGKILL once ``patience`` is over (None: at once).
 
-        Returns the leader's exit code when the leader is dead and nothing that it started lives. A
-        caller who is cancelled meanwhile is held until then too.
+        Returns the leader's exit code when the leader is dead and nothing that it started lives, or
+        the look for that hangs. Who is patient with the group has no time for a long look. A caller
+        who is cancelled meanwhile is held until then too. A group that has ended is left alone.
         """
+        if self._over:
+            if patience is not None:
+                patience.close()
+            return await self.exited()
         return await seen_through(self._end(patience))
 
     async def _end(self, patience: Coroutine[Any, Any, object] | None) -> int:
         # While the leader lives, what descends from it can be told by that.
-        kin = await self._guard.sweeper.kin(self.pid) if self.alive else ()
+        sweeper, hasty = self._guard.sweeper, patience is not None
+        kin = await sweeper.kin(self.pid, hasty=hasty) if self.alive else ()
         if patience is not None:
             self._signal(signal.SIGTERM)
             await _first(self.exited(), patience)
         self._signal(signal.SIGKILL)
         code = await self.exited()
-        self._process.wait()  # it is dead; from here on its number may be another's
-        await self._guard.sweeper.sweep(self._mark, kin)
+        self._process.wait()  # it is dead; from here on its number may be another's,
+        self._over = True  # whom no second call may strike
+        await sweeper.sweep(self._mark, kin, hasty=hasty)
         await self._vanish()
         self._guard.discard(self.pid)
         return code

@@ -9,7 +9,9 @@ import os
 import signal
 import subprocess
 import sys
+from typing import IO
 
+from jobqueue.runtime.copies import close_in_copies
 from jobqueue.worker import guard_process
 from jobqueue.worker.sweep import Sweeper
 
@@ -50,27 +52,22 @@ class Guard:
     def close(self) -> None:
         """Kill the groups still known and end the guard."""
         self.sweeper.close()
-        if self._process is None:
-            return
-        self._shut(self._process)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(_END_LIMIT_S)
-        self._process = None
+        if self._process is not None:
+            self._shut(self._process)
+            self._process = None
 
     def _tell(self, line: str) -> None:
         if self._process is None:
             return self._restart()
         try:
-            os.write(self._pipe(self._process), line.encode())
-        except BlockingIOError:
-            return None  # a guard that was stopped: better unguarded than waiting for it
-        except BrokenPipeError:
-            self._process.wait()
-            return self._restart()
+            os.write(self._stdin(self._process).fileno(), line.encode())
+        except (BlockingIOError, BrokenPipeError):
+            return self._restart()  # it was stopped, and would never hear this, or it is dead
 
     def _restart(self) -> None:
         """Start a guard that knows everything from the first."""
         if self._process is not None:
+            self._process.kill()  # first: the end of its pipe would have it kill what runs
             self._shut(self._process)
             self._process = None  # should no other one start now, the next call tries again
         argv = [sys.executable, "-I", "-S", guard_process.__file__]
@@ -78,19 +75,21 @@ class Guard:
         self._process = subprocess.Popen(
             argv, stdin=subprocess.PIPE, stdout=null, stderr=null, start_new_session=True
         )
-        pipe = self._pipe(self._process)
+        stdin = self._stdin(self._process)
+        close_in_copies(stdin)  # it would not see our end while a copy of us lives
+        pipe = stdin.fileno()
         known = "".join(f"+{group} {mark}\n" for group, mark in self._groups.items())
         os.write(pipe, known.encode())
         os.set_blocking(pipe, False)
 
     @staticmethod
-    def _pipe(process: subprocess.Popen[bytes]) -> int:
+    def _stdin(process: subprocess.Popen[bytes]) -> IO[bytes]:
         assert process.stdin is not None
-        return process.stdin.fileno()
+        return process.stdin
 
-    @staticmethod
-    def _shut(process: subprocess.Popen[bytes]) -> None:
-        assert process.stdin is not None
+    def _shut(self, process: subprocess.Popen[bytes]) -> None:
         process.send_signal(signal.SIGCONT)  # a handler may have stopped it, and it has work to do
         with contextlib.suppress(BrokenPipeError):
-            process.stdin.close()
+            self._stdin(process).close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_END_LIMIT_S)

@@ -7,6 +7,8 @@ import resource
 import signal
 import sys
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from pathlib import Path
 
 from jobqueue.worker.guard_process import processes
 
@@ -38,9 +40,7 @@ class Leftovers:
         return self._has_children() or not same
 
     def _has_children(self) -> bool:
-        if not self._children:
-            return _any_child()
-        return bool(_children() - self._children)
+        return _any_other_child(self._children) if self._children else _any_child()
 
 
 def _any_child() -> bool:
@@ -50,6 +50,25 @@ def _any_child() -> bool:
             pass
         return True
     return False
+
+
+def _any_other_child(own: AbstractSet[int]) -> bool:
+    """Do the same beside children whose exit codes are somebody's: theirs are not taken."""
+    try:
+        names = [each.name for each in Path("/proc").iterdir()]
+    except OSError:
+        return True  # not a descriptor is left to look with
+    others = {int(name) for name in names if name.isdigit()} - own
+    living = [pid for pid in others if _lives(pid)]  # all are asked, so that all the dead can go
+    return bool(living)
+
+
+def _lives(pid: int) -> bool:
+    """Return whether this is a child that lives; one that is dead is let go."""
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == 0
+    except ChildProcessError:
+        return False
 
 
 def _children() -> set[int]:

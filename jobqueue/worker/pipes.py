@@ -10,6 +10,8 @@ import os
 from collections.abc import Callable
 from typing import IO
 
+from jobqueue.runtime.copies import close_in_copies
+
 _PIECE = 65_536
 """What a pipe holds unless it is asked to hold more (pipe(7))."""
 
@@ -44,12 +46,16 @@ class Inflow:
 
 
 class Outflow:
-    """Writes ``data`` into a pipe and closes it. A reader that leaves early misses the rest."""
+    """Writes ``data`` into a pipe and closes it. A reader that leaves early misses the rest.
+
+    It meets its end whatever copies of this process there are.
+    """
 
     def __init__(self, pipe: IO[bytes], data: bytes) -> None:
         self._loop = asyncio.get_running_loop()
         self._pipe = pipe
         self._rest = memoryview(data)
+        close_in_copies(pipe)
         os.set_blocking(pipe.fileno(), False)
         self._write()
         if not pipe.closed:

@@ -44,6 +44,7 @@ async def run_program(
     try:
         pipes.open(fed)
         code = await group.exited()
+        attempt.finish()
     except asyncio.CancelledError:
         await group.end(attempt.patience())
         raise

@@ -118,11 +118,13 @@ class Runners:
         attempt.begin()
         try:
             answer = await child.ask(_order(handler, attempt))
+            attempt.finish()
             outcome, last = frame_outcome(answer), answer.head["last"]
         except asyncio.CancelledError:
             await self._pool.discard(child, attempt.patience())
             raise
         except ChildFailed as error:
+            attempt.finish()
             await self._pool.discard(child, None)
             return Failed(str(error))
         except BaseException:

@@ -74,7 +74,10 @@ class ProcessEnded:
 
 @dataclass(frozen=True, slots=True)
 class PhaseEntered:
-    """The worker as a whole went on: ready, draining, stopping, unfit, replaced, stopped."""
+    """The worker as a whole went on: ready, draining, stopping, stopped; or it could not.
+
+    That is: unfit, replaced or forgotten.
+    """
 
     phase: str
     detail: str = ""

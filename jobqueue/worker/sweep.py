@@ -7,7 +7,7 @@ mark, a variable that it inherited, or by its descent, seen while the leader liv
 import asyncio
 import errno
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +21,10 @@ from jobqueue.worker.waiting import awake_slices
 LOOK_LIMIT_S = 10.0
 """A look takes milliseconds, and kills for a second at most. But the kernel lets who reads of a
 process wait for as long as that one waits for a disk that is gone."""
+
+HASTY_LOOK_S = (0.35, 0.35)
+"""What a look may take while a death is awaited: two looks and the death itself must fit into the
+executor's ``DEATH_LIMIT_S``. In two waits, so that a stop of this process uses up but one."""
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -37,6 +41,7 @@ class Sweeper:
         )
         self._ends = _Joined(self._end, self._thread)
         self._looks: set[asyncio.Task[Any]] = set()
+        self._hanging: set[asyncio.Task[Any]] = set()
         self._carriers = Carriers()  # belongs to the thread
 
     def stand_by(self) -> None:
@@ -49,33 +54,60 @@ class Sweeper:
         except RuntimeError as error:
             raise BlockingIOError(errno.EAGAIN, str(error)) from error
 
-    async def kin(self, leader: int) -> list[Kin]:
-        """Return what descends from a living leader; nothing when the look hangs."""
-        return descendants(leader, await self._answer(self._living.ask(leader)) or ())
+    async def kin(self, leader: int, *, hasty: bool = False) -> list[Kin]:
+        """Return what descends from a living leader; nothing when the look hangs.
 
-    async def sweep(self, mark: str, kin: Sequence[Kin]) -> None:
-        """Return when nothing with this mark is alive, nor any of ``kin``, or the look hangs."""
-        await self._answer(self._ends.ask((mark, kin)))
+        ``hasty``: nor when it takes longer than ``HASTY_LOOK_S``.
+        """
+        return descendants(leader, await self._look(self._living.ask(leader), hasty) or ())
+
+    async def sweep(self, mark: str, kin: Sequence[Kin], *, hasty: bool = False) -> None:
+        """Return when nothing with this mark is alive, nor any of ``kin``, or the look hangs.
+
+        ``hasty``: or it takes longer than ``HASTY_LOOK_S``; then it goes on by itself.
+        """
+        await self._look(self._ends.ask((mark, kin)), hasty)
 
     def close(self) -> None:
         """Look no more."""
         self._thread.shutdown(wait=False)
 
+    async def _look(self, look: Coroutine[Any, Any, R], hasty: bool) -> R | None:  # noqa: FBT001 - as it was asked
+        if self._hanging:  # it would only wait behind that, and so would all that are still to come
+            look.close()
+            return None
+        answer = self._kept(self._answer(look))
+        return await _within(HASTY_LOOK_S, answer) if hasty else await answer
+
     async def _answer(self, look: Coroutine[Any, Any, R]) -> R | None:
         """Wait for a look; one that hangs is left to itself, and no attempt waits with it."""
-        task = asyncio.create_task(look)
+        task = self._kept(look)
+        answer = await _within(awake_slices(LOOK_LIMIT_S), task)
+        if not task.done():
+            self._hanging.add(task)
+            task.add_done_callback(self._hanging.discard)
+            LOOK_HANGS.emit(LookHangs(LOOK_LIMIT_S))
+        return answer
+
+    def _kept(self, work: Coroutine[Any, Any, R]) -> asyncio.Task[R]:
+        """Start it; it goes on when nobody waits for it any more."""
+        task = asyncio.create_task(work)
         self._looks.add(task)
         task.add_done_callback(self._looks.discard)
-        for slice_s in awake_slices(LOOK_LIMIT_S):
-            await asyncio.wait({task}, timeout=slice_s)
-            if task.done():
-                return task.result()
-        LOOK_HANGS.emit(LookHangs(LOOK_LIMIT_S))
-        return None
+        return task
 
     def _end(self, asked: Sequence[tuple[str, Sequence[Kin]]]) -> None:
         kin = [each for _, theirs in asked for each in theirs]
         end_strays({mark for mark, _ in asked}, kin, self._carriers)
+
+
+async def _within(slices_s: Iterable[float], work: asyncio.Task[R]) -> R | None:
+    """Return the result, or None when there is none after so many waits."""
+    for slice_s in slices_s:
+        await asyncio.wait({work}, timeout=slice_s)
+        if work.done():
+            return work.result()
+    return None
 
 
 class _Daemon(Executor):

@@ -11,7 +11,14 @@ from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.load import Load
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
 from jobqueue.errors import JobQueueError, PermissionDenied, Unauthenticated
-from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone, Leases, News
+from jobqueue.lease.interface import (
+    CancelRequested,
+    CommandReceived,
+    Forgotten,
+    LeaseGone,
+    Leases,
+    News,
+)
 from jobqueue.runtime.service import Service
 from jobqueue.runtime.shutdown import ShutdownSignals
 from jobqueue.worker.around import Around
@@ -25,7 +32,8 @@ from jobqueue.worker.signals import PHASE_ENTERED, PhaseEntered
 from jobqueue.worker.waiting import any_set, any_set_within
 
 EXIT_DONE, EXIT_HURRIED, EXIT_UNFIT = 0, 1, 3
-"""0: nothing left behind. 1: ended in a hurry, not cleanly, or for another process of the same id.
+"""0: nothing left behind. 1: ended in a hurry, not cleanly, for another process of the same id, or
+because its registration was lost.
 3: a handler could not be ended."""
 
 _SETTLE_LIMIT_S = 10.0
@@ -76,7 +84,7 @@ class Worker:
         self._claiming = Claiming(leases, self._executor, registry, room)
         self._hints = Hints(leases, self._claiming)
         self._asked = ShutdownSignals()
-        self._yielded = False
+        self._gave_up = False
 
     @property
     def worker_id(self) -> str:
@@ -180,7 +188,7 @@ class Worker:
         if self._unfit.is_set():
             code = EXIT_UNFIT
         else:
-            fine = clean and not self._asked.hurry.is_set() and not self._yielded
+            fine = clean and not self._asked.hurry.is_set() and not self._gave_up
             code = EXIT_DONE if fine else EXIT_HURRIED
         self._tell("stopped", f"exit code {code}")
         return code
@@ -198,14 +206,17 @@ class Worker:
             case CommandReceived(WorkerCommand.SHUTDOWN):
                 self._asked.shutdown.set()
             case CommandReceived(WorkerCommand.YIELD):
-                self._yield()
+                # Of two processes under one id, each would hand back what the other runs.
+                self._give_up("replaced", "another process has registered under this worker id")
+            case Forgotten():
+                self._give_up("forgotten", "its registration was lost, and with it what it held")
             case CommandReceived():
                 pass
 
-    def _yield(self) -> None:
-        """End: of two processes under one id, each would hand back what the other runs."""
-        self._yielded = True
-        self._tell("replaced", "another process has registered under this worker id")
+    def _give_up(self, phase: str, why: str) -> None:
+        """End: what this process does from now on is nobody's."""
+        self._gave_up = True
+        self._tell(phase, why)
         self._asked.shutdown.set()
 
     def _become_unfit(self, stuck: LeasedJob) -> None:

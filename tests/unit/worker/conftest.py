@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -17,12 +17,43 @@ from jobqueue.worker.registry import Registry, load_handlers
 from jobqueue.worker.runners import Runners
 from tests.support import handlers
 from tests.support.recording_leases import RecordingLeases, leased
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 KILL_GRACE_S = 0.5
 
+PATIENCE: Mapping[str, object] = {
+    "executor.DEATH_LIMIT_S": HANG_S,
+    "sweep.HASTY_LOOK_S": (HANG_S / 5, HANG_S / 5),
+    "guard_process._STRAYS_LIMIT_S": HANG_S / 5,
+    "children._EXIT_LIMIT_S": HANG_S,
+}
+"""What a worker gives the death of others, as far as this process waits for it: only against a hang
+here. The limits stay in the order of those they replace, and below ``sweep.LOOK_LIMIT_S``."""
+
 
 Run = Callable[..., Awaitable[Settlement]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _patient_guards() -> Iterator[None]:
+    """Wait for the end of every guard, also after the last test: a warning is an error."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jobqueue.worker.guard._END_LIMIT_S", HANG_S)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _patience(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if "_no_patience" not in request.fixturenames:
+            for name, value in PATIENCE.items():
+                patch.setattr(f"jobqueue.worker.{name}", value)
+        yield
+
+
+@pytest.fixture
+def _no_patience() -> None:
+    """Leave the limits as they are, for a test that waits for one."""
 
 
 @pytest.fixture
@@ -60,6 +91,12 @@ async def runners(registry: Registry) -> AsyncIterator[Runners]:
     await runners.open()
     yield runners
     await runners.close()
+
+
+@pytest_asyncio.fixture
+async def _at_rest(runners: Runners) -> None:
+    """Let no handler process be about to get ready: a second job has the process of the first."""
+    await asyncio.gather(*runners._pool._refills)
 
 
 @pytest.fixture

@@ -1,9 +1,28 @@
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from jobqueue.errors import SettingsError
 from jobqueue.worker import Context, RetryLater, handler
 from jobqueue.worker.declare import declared
 from jobqueue.worker.registry import Command, Registry, Shell, load_handlers
+
+_GREET = """from jobqueue.worker import handler
+@handler("declare-copied")
+async def greet(context): ...
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where ``import twice`` looks."""
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a change shows in its seconds only
+    yield tmp_path / "twice.py"
+    sys.modules.pop("twice", None)
 
 
 def test_a_declared_function_stays_itself() -> None:
@@ -30,6 +49,20 @@ def test_a_reloaded_function_replaces_itself() -> None:
 
     make()
     make()
+
+
+def test_a_copy_under_the_same_name_is_refused(module: Path) -> None:
+    module.write_text(_GREET + _GREET)
+    with pytest.raises(ValueError, match=r"taken by twice\.greet in line 2"):
+        importlib.import_module("twice")
+
+
+def test_a_module_that_was_changed_may_be_reloaded(module: Path) -> None:
+    module.write_text(_GREET)
+    twice = importlib.import_module("twice")
+    module.write_text(f"# Greets.\n{_GREET}")
+    importlib.reload(twice)
+    assert declared()["declare-copied"].call is twice.greet
 
 
 @pytest.mark.parametrize("name", ["", "a b", "x" * 129])

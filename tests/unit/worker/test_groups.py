@@ -13,13 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from jobqueue.worker import guard_process, sweep
+from jobqueue.domain.state import Reason
+from jobqueue.worker import executor, guard_process, sweep
 from jobqueue.worker.groups import ProcessGroup, exit_words
 from jobqueue.worker.guard import Guard
-from jobqueue.worker.guard_process import end_strays
+from jobqueue.worker.guard_process import Process, end_strays
 from jobqueue.worker.signals import LOOK_HANGS, LookHangs
 from tests.support.hostile_handlers import STRAY
-from tests.unit.worker.test_handlers import appears, dead
+from tests.support.waiting import HANG_S, eventually
+from tests.unit.worker.conftest import Run
+from tests.unit.worker.test_handlers import appears, dead, pid_in
 
 NONE = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
 
@@ -77,6 +80,60 @@ async def test_a_group_ends_without_a_look_that_hangs(
     assert told
 
 
+@pytest.mark.usefixtures("_no_patience")
+async def test_a_stopped_attempt_is_over_without_a_look_that_hangs_and_its_worker_fit(
+    timed_out: Run, unfit: list[str], path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert 2 * sum(sweep.HASTY_LOOK_S) < executor.DEATH_LIMIT_S
+    begun, goes_on = threading.Event(), threading.Event()
+
+    def hang(*_: object) -> list[Process]:
+        begun.set()
+        goes_on.wait(2 * HANG_S)
+        return []
+
+    monkeypatch.setattr(sweep, "LOOK_LIMIT_S", 2 * HANG_S)
+    monkeypatch.setattr(sweep, "processes", hang)
+    # Only against the load of this machine: it is what a hang would have to last.
+    monkeypatch.setattr(executor, "DEATH_LIMIT_S", HANG_S / 2)
+    try:
+        settlement = await timed_out("sleeps", path)
+        assert begun.is_set()
+    finally:
+        goes_on.set()
+    assert settlement.reason is Reason.TIMED_OUT
+    assert dead(pid_in(path))
+    assert not unfit
+
+
+async def test_behind_a_look_that_hangs_no_other_waits_until_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[set[str]] = []
+    goes_on, sweeper = threading.Event(), sweep.Sweeper()
+
+    def hang(marks: set[str], *_: object) -> None:
+        if marks <= {"first", "meanwhile", "last"}:  # what another test left is looked for too
+            looked.append(marks)
+            goes_on.wait(2 * HANG_S)
+
+    async def looks_again() -> bool:
+        await sweeper.sweep("last", ())
+        return {"last"} in looked
+
+    monkeypatch.setattr(sweep, "end_strays", hang)
+    monkeypatch.setattr(sweep, "LOOK_LIMIT_S", 0.1)
+    await sweeper.sweep("first", ())
+    monkeypatch.setattr(sweep, "LOOK_LIMIT_S", 2 * HANG_S)
+    async with asyncio.timeout(HANG_S):
+        await sweeper.sweep("meanwhile", ())
+        assert await sweeper.kin(os.getpid()) == []
+    goes_on.set()
+    await eventually(looks_again, what="a look")
+    assert looked == [{"first"}, {"last"}]
+    sweeper.close()
+
+
 def test_a_look_that_hangs_keeps_no_process_from_its_end() -> None:
     code = (
         "import asyncio, threading\n"
@@ -101,6 +158,17 @@ async def test_a_leader_that_has_died_keeps_its_number_until_its_group_is_ended(
     assert await group.end() == 3
     with pytest.raises(ProcessLookupError):
         os.kill(group.pid, 0)
+
+
+async def test_a_group_that_has_ended_is_signalled_no_more_for_its_number_may_be_anothers(
+    guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signalled: list[int] = []
+    group = ProcessGroup.spawn(["sleep", "600"], guard, streams=NONE)
+    assert await group.end() == -signal.SIGKILL
+    monkeypatch.setattr(os, "killpg", lambda number, _: signalled.append(number))
+    assert await group.end() == await group.end(asyncio.sleep(600)) == -signal.SIGKILL
+    assert not signalled
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody can tell")

@@ -13,13 +13,14 @@ from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.limits import Limits
 from jobqueue.domain.outcome import Fate
 from jobqueue.domain.state import Reason
+from jobqueue.worker import executor as execution
 from jobqueue.worker.attempt import Stop
 from jobqueue.worker.executor import Executor
 from jobqueue.worker.signals import ATTEMPTS_TIMED
 from tests.support import handlers
 from tests.support.recording_leases import RecordingLeases, leased
 from tests.support.waiting import eventually
-from tests.unit.worker.conftest import Run
+from tests.unit.worker.conftest import KILL_GRACE_S, Run
 
 LIMITS = Limits()
 
@@ -70,6 +71,7 @@ async def test_a_sync_handler_runs_in_another_process(run: Run) -> None:
     assert facts["cancelled"] is False
 
 
+@pytest.mark.usefixtures("_at_rest")
 async def test_one_process_runs_many_jobs(run: Run) -> None:
     pids = {json.loads((await run("facts")).result or b"")["pid"] for _ in range(6)}
     assert len(pids) == 1
@@ -180,8 +182,8 @@ async def test_the_time_of_a_job_wins_over_the_handlers_and_bounds_its_renewal(
 ) -> None:
     settlement = await run(kind, str(tmp_path / "note").encode(), timeout_s=0.1)
     assert settlement.detail == "timed out after 0.1 s"
-    # Kill grace, and the time killing may take.
-    assert leases.deadlines[settlement.lease] == pytest.approx(0.1 + 0.5 + 2.0)
+    dead_by = 0.1 + KILL_GRACE_S + execution.DEATH_LIMIT_S
+    assert leases.deadlines[settlement.lease] == pytest.approx(dead_by)
 
 
 async def test_a_job_without_any_timeout_is_renewed_without_end(
@@ -270,7 +272,7 @@ async def test_a_thread_that_listens_can_be_timed_out(run: Run, unfit: list[str]
     assert not unfit
 
 
-@pytest.mark.usefixtures("_release")
+@pytest.mark.usefixtures("_release", "_no_patience")
 @pytest.mark.parametrize("kind", ["async-deaf", "thread-deaf"])
 async def test_a_handler_that_cannot_be_ended_makes_the_worker_unfit_and_reports_nothing(
     executor: Executor, leases: RecordingLeases, unfit: list[str], timed: list[str], kind: str

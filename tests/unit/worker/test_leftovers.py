@@ -4,6 +4,8 @@ import asyncio
 import json
 import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,11 +91,35 @@ async def test_a_copy_that_does_not_end_is_ended(run: Run) -> None:
     assert dead(copy)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
+def test_dead_orphans_are_let_go_beside_a_helper_whose_exit_code_is_not_taken() -> None:
+    code = (
+        "import os, subprocess\n"
+        "from jobqueue.worker.leftovers import Leftovers, adopt_orphans\n"
+        "def dies(pid): os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)\n"
+        "adopt_orphans()\n"
+        "helper = subprocess.Popen(['sh', '-c', 'read -r _; exit 3'], stdin=subprocess.PIPE)\n"
+        "leftovers = Leftovers()\n"
+        "leaves = ['sh', '-c', 'sleep 600 >/dev/null & echo $!']\n"
+        "orphan = int(subprocess.run(leaves, stdout=subprocess.PIPE).stdout)\n"
+        "assert leftovers.clear(), 'it lives'\n"
+        "os.kill(orphan, 9)\n"
+        "helper.stdin.close()\n"
+        "dies(orphan), dies(helper.pid)\n"
+        "assert not leftovers.clear()\n"
+        "assert not os.path.exists(f'/proc/{orphan}')\n"
+        "assert helper.wait() == 3\n"
+    )
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+
+
+@pytest.mark.usefixtures("_at_rest")
 async def test_an_alarm_does_not_strike_the_next_job_of_the_process(run: Run) -> None:
     set_in = await pid_of(run, "sets-an-alarm")
     assert await pid_of(run, "waits-for-an-alarm") == set_in
 
 
+@pytest.mark.usefixtures("_at_rest")
 @pytest.mark.parametrize("kill_grace_s", [600.0])
 async def test_a_blocked_sigterm_still_ends_the_next_job(
     run: Run, timed_out: Run, path: Path
@@ -104,6 +130,7 @@ async def test_a_blocked_sigterm_still_ends_the_next_job(
     assert path.with_suffix(".end").exists(), "it ended by itself, not by SIGKILL"
 
 
+@pytest.mark.usefixtures("_at_rest")
 @pytest.mark.parametrize("kind", ["lowers-a-limit", "runs-out-of-memory", "closes-its-streams"])
 async def test_a_process_that_lacks_something_since_runs_no_other_job(run: Run, kind: str) -> None:
     before = await pid_of(run)
@@ -113,18 +140,27 @@ async def test_a_process_that_lacks_something_since_runs_no_other_job(run: Run, 
     assert dead(before)
 
 
+@pytest.mark.usefixtures("_at_rest")
 @pytest.mark.parametrize(
     ("kind", "how"),
     [
         ("closes-every-file", "handler process exited with code 1"),
         ("writes-into-every-file", "handler process broke the connection to its worker"),
         ("answers-too-deeply", "handler process broke the connection to its worker"),
-        ("dies-beside-a-copy", "handler process died with signal SIGKILL"),
     ],
 )
 async def test_a_handler_that_breaks_its_connection_fails_alone(
     run: Run, kind: str, how: str
 ) -> None:
+    await fails_alone(run, kind, how)
+
+
+@pytest.mark.usefixtures("_at_rest", "_no_patience")
+async def test_a_handler_process_that_dies_beside_a_copy_of_itself_fails_alone(run: Run) -> None:
+    await fails_alone(run, "dies-beside-a-copy", "handler process died with signal SIGKILL")
+
+
+async def fails_alone(run: Run, kind: str, how: str) -> None:
     broken = await pid_of(run)
     settlement = await run(kind)
     assert (settlement.reason, settlement.detail) == (Reason.HANDLER_FAILED, how)
@@ -132,6 +168,7 @@ async def test_a_handler_that_breaks_its_connection_fails_alone(
     assert (await run("echo", b"next")).result == b"next"
 
 
+@pytest.mark.usefixtures("_at_rest")
 async def test_a_process_whose_answer_says_nothing_runs_no_other_job(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest_asyncio
 
 from jobqueue.domain.state import Reason
 from jobqueue.domain.worker import WorkerCommand, WorkerFacts
-from jobqueue.lease.interface import CancelRequested, CommandReceived, LeaseGone
+from jobqueue.lease.interface import CancelRequested, CommandReceived, Forgotten, LeaseGone
 from jobqueue.runtime.shutdown import ShutdownSignals
 from jobqueue.worker.claiming import Room
 from jobqueue.worker.executor import RunRules
@@ -84,12 +85,14 @@ async def test_a_shutdown_hands_unstarted_jobs_back_at_once(
     paths = [tmp_path / "a", tmp_path / "b"]
     running = [leased("sleeps", str(path).encode()) for path in paths]
     waiting = leased("echo")
+    worker.options = replace(worker.options, shutdown_grace_s=600.0)
     leases.queue = [*running, waiting]
     worker.start()
     for path in paths:
         await appears(path)
     worker.asked.shutdown.set()
-    assert (await leases.settlement(waiting)).reason is Reason.RELEASED
+    settlement = await leases.settlement(waiting)
+    assert (settlement.reason, settlement.detail) == (Reason.RELEASED, "handed back unstarted")
     assert running[0].lease not in leases.settled
 
 
@@ -199,6 +202,15 @@ async def test_an_operators_command_works_like_the_signal(
         await asyncio.wait_for(worker.asked.drain.wait(), HANG_S)
 
 
+async def test_a_worker_whose_registration_was_lost_ends_and_says_so_with_its_exit_code(
+    worker: Running, leases: RecordingLeases
+) -> None:
+    worker.start()
+    await worker.claims()
+    leases.tell(Forgotten())
+    assert await worker.ended() == EXIT_HURRIED
+
+
 async def test_a_cancel_request_reaches_the_running_job(
     worker: Running, leases: RecordingLeases, tmp_path: Path
 ) -> None:
@@ -225,7 +237,7 @@ async def test_a_lost_lease_frees_its_slot(
     assert dead(pid)
 
 
-@pytest.mark.usefixtures("_release")
+@pytest.mark.usefixtures("_release", "_no_patience")
 async def test_a_stuck_handler_ends_the_worker_and_the_rest_goes_back(
     worker: Running, leases: RecordingLeases, tmp_path: Path
 ) -> None:

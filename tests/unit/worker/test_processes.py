@@ -26,6 +26,7 @@ from tests.support.programs import is_stopped
 from tests.support.waiting import HANG_S, eventually, eventually_sync
 from tests.unit.worker.test_handlers import appears, dead, pid_in
 
+NOBODY = 999_999_999
 NONE = (subprocess.DEVNULL, subprocess.DEVNULL, subprocess.DEVNULL)
 
 
@@ -103,6 +104,25 @@ async def test_a_guard_that_died_is_replaced_and_knows_everything(guard: Guard) 
         each.process.wait()
 
 
+async def test_a_guard_that_was_stopped_for_long_strikes_nothing_that_has_gone_meanwhile(
+    guard: Guard,
+) -> None:
+    gone = spawn(guard, "import time; time.sleep(60)")
+    assert guard._process is not None
+    guard._process.send_signal(signal.SIGSTOP)
+    for _ in range(10_000):  # 120 kB, more than its pipe holds
+        guard.discard(NOBODY)
+    guard.discard(gone.pid)  # as if its number were another's by now
+    runs = spawn(guard, "import time; time.sleep(60)")
+    guard.close()
+    assert await runs.exited() == -signal.SIGKILL
+    assert gone.alive
+    gone.process.terminate()
+    assert await gone.exited() == -signal.SIGTERM, "nobody else has struck it"
+    for each in (gone, runs):
+        each.process.wait()
+
+
 @pytest_asyncio.fixture
 async def pool(guard: Guard) -> AsyncIterator[Pool]:
     pool = Pool(ChildSetup(("tests.support.handlers",), Limits()), guard, ready=1)
@@ -176,7 +196,7 @@ def member(tmp_path: Path, name: str, body: str, first: str = "") -> list[str]:
 
 
 AS_ASKED = f"sys.exit({supervisor.CHILD_AS_ASKED})"
-SLEEPS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\ntime.sleep(60)"
+LISTENS, SLEEPS = "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))", "time.sleep(600)"
 
 
 async def test_a_family_ends_when_all_members_have_ended(tmp_path: Path) -> None:
@@ -196,17 +216,23 @@ async def test_a_crashed_member_is_replaced_and_the_others_run_on(
 ) -> None:
     asked = ShutdownSignals()
     deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"  # it ends by itself, not by the shutdown
-    commands = [member(tmp_path, "a", f"sys.exit({code})", deaf), member(tmp_path, "b", SLEEPS)]
+    commands = [
+        member(tmp_path, "a", f"sys.exit({code})", deaf),
+        member(tmp_path, "b", SLEEPS, LISTENS),
+    ]
     family = asyncio.create_task(supervise(commands, asked))
 
-    async def again() -> bool:
-        path = tmp_path / "a"
-        return path.exists() and len(path.read_text(encoding="ascii")) >= 2
+    def starts(name: str) -> int:
+        path = tmp_path / name
+        return len(path.read_text(encoding="ascii")) if path.exists() else 0
 
-    await eventually(again, what="the second start")
+    async def again() -> bool:
+        return starts("a") >= 2 and starts("b") >= 1
+
+    await eventually(again, what="the second start of one, the first of the other")
     asked.shutdown.set()
     assert await asyncio.wait_for(family, HANG_S) == of_the_family
-    assert (tmp_path / "b").read_text(encoding="ascii") == "x"
+    assert starts("b") == 1
 
 
 async def test_signals_reach_every_member(tmp_path: Path) -> None:

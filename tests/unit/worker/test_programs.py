@@ -19,6 +19,7 @@ from jobqueue.domain.state import Reason
 from jobqueue.worker.programs import _error_text
 from jobqueue.worker.registry import Shell
 from jobqueue.worker.runners import shell_command
+from tests.support.family import told_by
 from tests.support.waiting import eventually_sync
 from tests.unit.worker.conftest import Run
 from tests.unit.worker.test_handlers import dead, pid_in
@@ -51,6 +52,15 @@ async def test_a_failed_command_keeps_its_exit_code_and_the_end_of_its_stderr(ru
     assert settlement.reason is Reason.HANDLER_FAILED
     assert settlement.detail == "exited with code 3: bad \ufffd luck"
     assert settlement.result is None
+
+
+async def test_output_that_is_no_text_is_kept_byte_for_byte_and_marked_in_an_error(
+    run: Run,
+) -> None:
+    prints = r"printf '\377\376\200'; printf '\377\376\200' >&2"
+    assert (await run("shell", shell(prints))).result == b"\xff\xfe\x80"
+    failed = await run("shell", shell(f"{prints}; exit 3"))
+    assert failed.detail == "exited with code 3: \ufffd\ufffd\ufffd"
 
 
 async def test_a_command_killed_by_a_signal_says_which(run: Run) -> None:
@@ -139,7 +149,8 @@ async def test_a_command_whose_pipes_cannot_be_watched_does_not_go_on(
 
 def shells() -> list[psutil.Process]:
     """Return the shells that run, or are about to run, a job in this process."""
-    return [each for each in psutil.Process().children() if "600" in each.cmdline()]
+    commands = told_by(psutil.Process().children(), psutil.Process.cmdline)
+    return [each for each, command in commands if "600" in command]
 
 
 async def test_what_a_command_leaves_behind_is_killed(run: Run, tmp_path: Path) -> None:
