@@ -31,8 +31,10 @@ def create_cluster(pgdata: Path, binaries: Binaries, identity: Identity) -> None
     partial = pgdata.with_name("data.partial")
     shutil.rmtree(partial, ignore_errors=True)
     _run_once(identity, [binaries.initdb, *_initdb_options(), "-D", partial])
-    # Single-user mode needs neither a running server nor a driver.
-    single: list[str | Path] = [binaries.postgres, "--single", "-D", partial, "postgres"]
+    # Single-user mode needs neither a running server nor a driver; it would end well after an
+    # error, too.
+    single: list[str | Path] = [binaries.postgres, "--single", "-c", "exit_on_error=true"]
+    single += ["-D", partial, "postgres"]
     _run_once(identity, single, f"CREATE DATABASE {DATABASE}\n")
     partial.rename(pgdata)
 

@@ -65,12 +65,25 @@ def read_dsn(data_dir: Path) -> str:
             f"no embedded database is running in {data_dir}; start one: jq-server --embedded"
         )
     try:
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.settimeout(_CONNECT_TIMEOUT_S)
-            probe.connect(str(facts.socket_path))
+        _connect(facts)
     except OSError as error:
         raise EmbeddedError(
             f"the embedded database in {data_dir} (process {facts.pid}) does not answer:"
             f" {error.strerror or error}; start it again: jq-server --embedded"
         ) from error
     return facts.dsn()
+
+
+def answers(facts: Facts) -> bool:
+    """Say whether a server takes connections there."""
+    try:
+        _connect(facts)
+    except OSError:
+        return False
+    return True
+
+
+def _connect(facts: Facts) -> None:
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(_CONNECT_TIMEOUT_S)
+        probe.connect(str(facts.socket_path))

@@ -4,7 +4,7 @@ DIR/lock            held by the process that runs the database; names its pid
 DIR/data/           PostgreSQL's own folder
 DIR/socket/         the socket, unless its path were too long for the kernel: then below /tmp
 DIR/jobqueue.json   facts for joiners, while it runs
-DIR/postgres.log    the server's log; .1 is the run before
+DIR/postgres.log    the server's log; .1 is the run before, without failed tries to revive it
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import hashlib
 import os
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 import time
@@ -23,6 +24,7 @@ from jobqueue.errors import EmbeddedError
 
 # The kernel takes 107 bytes; PostgreSQL appends "/.s.PGSQL.5432".
 _MAX_SOCKET_DIR = 85
+_FAR_PARENT = Path("/tmp")  # noqa: S108 - what others made there is not used
 _FAR_PREFIX = "jobqueue-"
 _ORPHAN_PATIENCE_S = 20.0
 _LOOK_AGAIN_S = 0.05
@@ -52,7 +54,7 @@ class FolderLock:
             self._fd = None
 
     def _sign(self, fd: int) -> None:
-        if not _locked(fd):
+        if not _locked_soon(fd):
             holder = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
             raise EmbeddedError(
                 f"the embedded database in {self._path.parent} is already run by process {holder}"
@@ -61,10 +63,30 @@ class FolderLock:
         os.write(fd, f"{os.getpid()}\n".encode("ascii"))
 
 
-def _locked(fd: int) -> bool:
+def is_held(folder: Path) -> bool:
+    """Say whether a process runs a database in a folder now, or is about to."""
+    try:
+        fd = os.open(folder / "lock", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not _locked(fd, fcntl.LOCK_SH)
+    finally:
+        os.close(fd)
+
+
+def _locked_soon(fd: int) -> bool:
+    """Take the lock though somebody looks just now whether it is held."""
+    if _locked(fd, fcntl.LOCK_EX):
+        return True
+    time.sleep(_LOOK_AGAIN_S)
+    return _locked(fd, fcntl.LOCK_EX)
+
+
+def _locked(fd: int, how: int) -> bool:
     """Take the lock, or answer that somebody else has it."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
@@ -81,26 +103,47 @@ def make_private(folder: Path) -> Path:
 
 
 def make_socket_dir(data_dir: Path) -> Path:
-    """Return a private folder for the socket whose path the kernel accepts."""
+    """Return a new private folder for the socket whose path the kernel accepts."""
     near = data_dir / "socket"
     if len(os.fsencode(near)) <= _MAX_SOCKET_DIR:
-        return make_private(near)
+        return remake_socket_dir(near)
     # /tmp by name: TMPDIR may be as long as the path we are avoiding. Named after the folder, so
     # that workers find the next run where the last one was.
     digest = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
-    far = Path(f"/tmp/{_FAR_PREFIX}{digest}")  # noqa: S108 - a taken one is not used
-    try:
-        far.mkdir(mode=0o700)
-    except FileExistsError:
-        # A killed start left it, or somebody else made it, whom we cannot trust.
-        return Path(tempfile.mkdtemp(prefix=_FAR_PREFIX, dir="/tmp"))
-    return far
+    far = _FAR_PARENT / f"{_FAR_PREFIX}{digest}"
+    if _is_anothers(far):
+        return Path(tempfile.mkdtemp(prefix=_FAR_PREFIX, dir=_FAR_PARENT))
+    return remake_socket_dir(far)
+
+
+def remake_socket_dir(folder: Path) -> Path:
+    """Make a socket folder of ours anew, where it was: joiners know no other address.
+
+    What a killed server left in it may name a process that is a stranger's now.
+    """
+    remove_socket_dir(folder)
+    folder.mkdir(mode=0o700)
+    return folder
 
 
 def remove_socket_dir(folder: Path) -> None:
-    """Remove a socket folder, ours by its name, after the server is gone."""
-    if folder.name == "socket" or folder.name.startswith(_FAR_PREFIX):
-        shutil.rmtree(folder, ignore_errors=True)
+    """Remove a socket folder of ours, after the server is gone."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_far(socket_dir: Path) -> bool:
+    """Say whether a socket folder is outside of the data folder, by its name."""
+    return socket_dir.parent == _FAR_PARENT and socket_dir.name.startswith(_FAR_PREFIX)
+
+
+def _is_anothers(far: Path) -> bool:
+    """Say whether somebody made it whom we cannot trust: a killed start of ours may have, too."""
+    try:
+        found = far.lstat()
+    except FileNotFoundError:
+        return False
+    private = stat.S_ISDIR(found.st_mode) and stat.S_IMODE(found.st_mode) == stat.S_IRWXU
+    return not private or found.st_uid != os.geteuid()
 
 
 def clear_remains(pgdata: Path) -> None:
@@ -137,11 +180,16 @@ def _ask_to_stop(pgdata: Path) -> None:
 
 
 def _running_on(pgdata: Path) -> Iterator[int]:
-    """Yield processes that work in `pgdata`: PostgreSQL's all do. Only Linux can tell."""
+    """Yield PostgreSQL's processes on `pgdata`: all work in it. Only Linux can tell."""
     if sys.platform != "linux":
         return
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                if (entry / "cwd").readlink() == pgdata:
+                if (entry / "cwd").readlink() == pgdata and _is_postgres(entry):
                     yield int(entry.name)
+
+
+def _is_postgres(process: Path) -> bool:
+    """Tell it from a shell that looks around; after an upgrade its program may be gone."""
+    return (process / "exe").readlink().name.removesuffix(" (deleted)") == "postgres"

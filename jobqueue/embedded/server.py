@@ -6,8 +6,8 @@ owner can enter, no TCP, no passwords.
 
 import os
 import threading
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Self
@@ -17,6 +17,7 @@ from jobqueue.embedded.child import Child
 from jobqueue.embedded.cluster import create_cluster
 from jobqueue.embedded.facts import (
     Facts,
+    answers,
     read_facts,
     remove_facts,
     write_facts,
@@ -24,18 +25,19 @@ from jobqueue.embedded.facts import (
 from jobqueue.embedded.folder import (
     FolderLock,
     clear_remains,
+    is_far,
     make_private,
     make_socket_dir,
     postmaster_line,
+    remake_socket_dir,
     remove_socket_dir,
 )
 from jobqueue.embedded.identity import choose_identity
+from jobqueue.embedded.progress import Progress, tail
 from jobqueue.errors import EmbeddedError
 
 _PORT = 5432
-_START_TIMEOUT_S = 60.0
 _LOOK_AGAIN_S = 0.02
-_LOG_TAIL_BYTES = 2000
 
 _NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 _ALWAYS = {
@@ -70,6 +72,11 @@ class EmbeddedPostgres:
         self._lock = FolderLock(self.data_dir)
         self._child: Child | None = None
         self._facts: Facts | None = None
+        self._socket_dir: Path | None = None
+        self._log_is_kept = False
+        self.tell: Callable[[str], None] = lambda _line: None
+        """Gets lines of PostgreSQL's log while it recovers, which may take long."""
+        self._given_up = threading.Event()
         # A revival in one thread must not cross a stop in another.
         self._changing = threading.Lock()
 
@@ -96,7 +103,7 @@ class EmbeddedPostgres:
         Raises EmbeddedError when another process runs it, or it does not come up; nothing is
         left running then.
         """
-        with self._changing:
+        with self._changing, _usable(self.data_dir):
             make_private(self.data_dir)
             self._lock.take()
             try:
@@ -106,16 +113,25 @@ class EmbeddedPostgres:
                 raise
 
     def stop(self) -> None:
-        """Stop the server (fast: open transactions are rolled back). Harmless when stopped."""
+        """Stop the server (fast: open transactions are rolled back). Harmless when stopped.
+
+        A start or revival under way fails then.
+        """
+        self.give_up()
         with self._changing:
             self._stop()
+            self._given_up.clear()
+
+    def give_up(self) -> None:
+        """Wait for no start or revival any longer, until ``stop`` was called."""
+        self._given_up.set()
 
     def revive(self) -> bool:
         """Start the server again if it ended by itself; return whether it had.
 
         Raises EmbeddedError when it does not come up; the next call tries again.
         """
-        with self._changing:
+        with self._changing, _usable(self.data_dir):
             child = self._child
             if child is None or not child.ended.is_set():
                 return False
@@ -133,8 +149,11 @@ class EmbeddedPostgres:
             self._child = None
         if self._facts is not None:
             remove_facts(self.data_dir)
-            remove_socket_dir(Path(self._facts.socket_dir))
             self._facts = None
+        if self._socket_dir is not None:
+            remove_socket_dir(self._socket_dir)
+            self._socket_dir = None
+        self._log_is_kept = False
         self._lock.release()
 
     def _running(self) -> Facts:
@@ -151,16 +170,19 @@ class EmbeddedPostgres:
         return self.data_dir / "postgres.log"
 
     def _start_locked(self) -> None:
-        self._remove_old_run()
+        clear_remains(self._pgdata)
+        self._remove_old_facts()
         identity = choose_identity()
         identity.own(self.data_dir)
         identity.require_access(self.data_dir, self._binaries.folder)
         create_cluster(self._pgdata, self._binaries, identity)
-        socket_dir = make_socket_dir(self.data_dir)
+        socket_dir = self._empty_socket_dir()
         identity.own(socket_dir)
+        self._keep_log()
         self._child = Child(identity.command(self._command(socket_dir)), self._log)
         self._facts = Facts(str(socket_dir), _PORT, self._child.pid, self._binaries.major)
         self._await_ready(self._child)
+        self._log_is_kept = False
         write_facts(self.data_dir, self._facts)
 
     def _command(self, socket_dir: Path) -> list[str | Path]:
@@ -168,25 +190,41 @@ class EmbeddedPostgres:
         options = [part for pair in settings.items() for part in ("-c", "=".join(pair))]
         return [self._binaries.postgres, "-D", self._pgdata, "-p", str(_PORT), *options]
 
-    def _remove_old_run(self) -> None:
-        clear_remains(self._pgdata)
+    def _remove_old_facts(self) -> None:
         old = read_facts(self.data_dir)
-        if old is not None:
+        # A copy of a folder has the facts of its original, which may be running.
+        if old is not None and is_far(Path(old.socket_dir)) and not answers(old):
             remove_socket_dir(Path(old.socket_dir))
-            remove_facts(self.data_dir)
-        if self._log.exists():
+        remove_facts(self.data_dir)
+
+    def _empty_socket_dir(self) -> Path:
+        """Return where the socket goes: a revival stays at the address that joiners know."""
+        if self._socket_dir is None:
+            self._socket_dir = make_socket_dir(self.data_dir)
+            return self._socket_dir
+        return remake_socket_dir(self._socket_dir)
+
+    def _keep_log(self) -> None:
+        """Keep the log of the last run; tries in vain to revive it overwrite their own only."""
+        if self._log.exists() and not self._log_is_kept:
             self._log.replace(self._log.with_suffix(".log.1"))
+        self._log_is_kept = True
 
     def _await_ready(self, child: Child) -> None:
-        deadline = time.monotonic() + _START_TIMEOUT_S
+        progress = Progress(self._log, self.tell)
         # The eighth line of the pid file is how pg_ctl knows, too.
         while postmaster_line(self._pgdata, 7) != "ready":
-            if child.ended.wait(_LOOK_AGAIN_S) or time.monotonic() > deadline:
-                raise EmbeddedError(f"PostgreSQL did not start: {_tail(self._log)}")
+            if self._given_up.is_set():
+                raise EmbeddedError("PostgreSQL was not ready when it was to stop")
+            if child.ended.wait(_LOOK_AGAIN_S) or progress.is_over():
+                raise EmbeddedError(f"PostgreSQL did not start: {tail(self._log)}")
 
 
-def _tail(log: Path) -> str:
+@contextmanager
+def _usable(folder: Path) -> Iterator[None]:
+    """Turn what the machine refuses, such as room or access, into one line."""
     try:
-        return log.read_bytes()[-_LOG_TAIL_BYTES:].decode("utf-8", "replace").strip()
-    except OSError:
-        return "it left no log"
+        yield
+    except OSError as error:
+        where = error.filename or folder
+        raise EmbeddedError(f"cannot use {where}: {error.strerror or error}") from error

@@ -1,19 +1,24 @@
 """The embedded PostgreSQL on real folders, with real kills."""
 
+import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import asyncpg
 import pytest
 
-from jobqueue.embedded import identity
+from jobqueue.embedded import cluster, identity
+from jobqueue.embedded import server as embedded_server
 from jobqueue.embedded.binaries import default_data_dir, find_binaries
 from jobqueue.embedded.facts import read_dsn, read_facts
+from jobqueue.embedded.folder import is_held
 from jobqueue.embedded.identity import Identity
 from jobqueue.embedded.server import EmbeddedPostgres
 from jobqueue.errors import EmbeddedError
@@ -172,6 +177,17 @@ async def test_a_pid_file_that_names_a_stranger_is_no_obstacle(tmp_path: Path) -
         assert await query(server.dsn, "SELECT 1") == 1
 
 
+def test_a_shell_in_the_data_folder_is_no_obstacle(tmp_path: Path) -> None:
+    with EmbeddedPostgres(tmp_path, durable=False):
+        pass
+    shell = subprocess.Popen(["/bin/cat"], cwd=tmp_path / "data", stdin=subprocess.PIPE)
+    try:
+        with EmbeddedPostgres(tmp_path, durable=False):
+            assert shell.poll() is None
+    finally:
+        shell.communicate()
+
+
 async def test_a_killed_owner_is_followed_at_once(tmp_path: Path) -> None:
     holder = hold(tmp_path)
     server_pid(holder)
@@ -181,11 +197,31 @@ async def test_a_killed_owner_is_followed_at_once(tmp_path: Path) -> None:
         assert await query(server.dsn, "SELECT 1") == 1
 
 
+@pytest.mark.parametrize("obstacle", ["lock", "jobqueue.json"])
+def test_a_file_that_cannot_be_written_is_named_and_frees_the_folder(
+    tmp_path: Path, obstacle: str
+) -> None:
+    (tmp_path / obstacle).mkdir()
+    with pytest.raises(EmbeddedError, match=f"{obstacle}.*: Is a directory"):
+        EmbeddedPostgres(tmp_path, durable=False).start()
+    (tmp_path / obstacle).rmdir()
+    assert not is_held(tmp_path)
+
+
 async def test_an_interrupted_creation_is_begun_anew(tmp_path: Path) -> None:
     (tmp_path / "data.partial").mkdir()
     (tmp_path / "data.partial" / "PG_VERSION").write_text("18\n")
     with EmbeddedPostgres(tmp_path, durable=False) as server:
         assert await query(server.dsn, "SELECT 1") == 1
+
+
+def test_a_cluster_without_its_database_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "DATABASE", "postgres")  # there is one of that name
+    with pytest.raises(EmbeddedError, match="already exists"):
+        EmbeddedPostgres(tmp_path, durable=False).start()
+    assert not (tmp_path / "data").exists()
 
 
 async def test_a_folder_with_a_long_path_gets_its_socket_elsewhere(tmp_path: Path) -> None:
@@ -222,6 +258,51 @@ async def test_a_taken_socket_folder_is_not_trusted(tmp_path: Path) -> None:
         taken.rmdir()
 
 
+def test_a_killed_start_left_the_socket_folder_that_the_next_one_uses(tmp_path: Path) -> None:
+    folder = tmp_path / ("long" * 30)
+    with EmbeddedPostgres(folder, durable=False) as server:
+        first = server.dsn
+        facts = read_facts(folder)
+    assert facts is not None
+    Path(facts.socket_dir).mkdir(mode=0o700)
+    with EmbeddedPostgres(folder, durable=False) as server:
+        assert server.dsn == first
+
+
+@pytest.mark.parametrize("name", ["short", "long" * 30])
+async def test_a_start_on_a_copy_leaves_the_socket_of_the_original_alone(
+    tmp_path: Path, name: str
+) -> None:
+    copy = tmp_path / "copy"
+    with EmbeddedPostgres(tmp_path / name, durable=False) as original:
+        copy.mkdir()
+        shutil.copy(tmp_path / name / "jobqueue.json", copy)
+        with EmbeddedPostgres(copy, durable=False):
+            assert await query(original.dsn, "SELECT 1") == 1
+
+
+@pytest.mark.parametrize("name", ["short", "long" * 30])
+async def test_a_database_is_revived_where_it_was_after_tries_in_vain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def refuse(*_: object) -> None:
+        raise EmbeddedError("not this time")
+
+    with EmbeddedPostgres(tmp_path / name, durable=False) as server:
+        dsn = server.dsn
+        await query(dsn, "DO $$ BEGIN RAISE LOG 'of the first run'; END $$")
+        os.kill(server.pid, signal.SIGKILL)
+        with monkeypatch.context() as failing:
+            failing.setattr(server, "_await_ready", refuse)
+            for _ in range(3):
+                with pytest.raises(EmbeddedError, match="not this time"):
+                    eventually_sync(server.revive, what="a try")
+        assert server.revive()
+        assert server.dsn == dsn
+        assert await query(dsn, "SELECT 1") == 1
+        assert "of the first run" in (tmp_path / name / "postgres.log.1").read_text()
+
+
 async def test_a_database_that_was_killed_is_revived_with_its_data(tmp_path: Path) -> None:
     with EmbeddedPostgres(tmp_path) as server:
         await query(server.dsn, "CREATE TABLE kept AS SELECT 42 AS answer")
@@ -230,6 +311,27 @@ async def test_a_database_that_was_killed_is_revived_with_its_data(tmp_path: Pat
         eventually_sync(server.revive, what="the revival")
         assert await query(server.dsn, "SELECT answer FROM kept") == 42
         assert read_dsn(tmp_path) == server.dsn
+
+
+async def test_a_stop_ends_a_revival_that_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = threading.Event()
+
+    def recovers(*_: object) -> str:
+        waited.set()
+        return "starting"
+
+    server = EmbeddedPostgres(tmp_path, durable=False)
+    server.start()
+    os.kill(server.pid, signal.SIGKILL)
+    monkeypatch.setattr(embedded_server, "postmaster_line", recovers)
+    reviving = asyncio.ensure_future(asyncio.to_thread(eventually_sync, server.revive))
+    await asyncio.to_thread(waited.wait)
+    await asyncio.to_thread(server.stop)
+    with pytest.raises(EmbeddedError, match="not ready when it was to stop"):
+        await reviving
+    assert not is_held(tmp_path)
 
 
 async def test_a_folder_with_odd_characters_has_a_working_url(tmp_path: Path) -> None:
