@@ -21,7 +21,7 @@ UPPER_SNAKE word that programs test for.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,14 @@ class FieldViolation:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One bad setting: its key (``lease.duration_s``) and what is wrong with it."""
+    """One bad setting: its key (``lease.duration_s``) and what is wrong with it.
+
+    ``beside`` is the key of the setting that it does not go together with, if there is one.
+    """
 
     key: str
     message: str
+    beside: str = field(default="", compare=False)
 
 
 class JobQueueError(Exception):

@@ -7,7 +7,7 @@ from operator import attrgetter
 from urllib.parse import urlsplit
 
 from jobqueue.config.address import is_host
-from jobqueue.config.dsn import SCHEMES, has_password, ports_are_numbers
+from jobqueue.config.dsn import SCHEMES, has_password, is_split_by_a_password, ports_are_numbers
 from jobqueue.config.model import Settings
 from jobqueue.errors import Fault
 
@@ -46,27 +46,28 @@ def doubts(settings: Settings) -> Iterator[str]:
 def _timing(settings: Settings) -> Iterator[Fault]:
     lease, worker = settings.lease, settings.worker
     if lease.renew_interval_s > lease.duration_s / _RENEWALS_PER_LEASE:
-        yield Fault("lease.renew_interval_s", "must be at most a third of lease.duration_s")
+        yield _clash("lease.renew_interval_s", "must be at most a third of", "lease.duration_s")
     timeout = settings.scheduler.worker_heartbeat_timeout_s
     if timeout < _BEATS_PER_TIMEOUT * worker.heartbeat_interval_s:
-        yield Fault(
+        yield _clash(
             "scheduler.worker_heartbeat_timeout_s",
-            "must be at least twice worker.heartbeat_interval_s",
+            "must be at least twice",
+            "worker.heartbeat_interval_s",
         )
     if worker.stall_limit_s < worker.heartbeat_interval_s:
-        yield Fault("worker.stall_limit_s", "must be at least worker.heartbeat_interval_s")
+        yield _clash("worker.stall_limit_s", "must be at least", "worker.heartbeat_interval_s")
     if worker.kill_grace_s > worker.shutdown_grace_period_s:
-        yield Fault("worker.kill_grace_s", "must be at most worker.shutdown_grace_period_s")
+        yield _clash("worker.kill_grace_s", "must be at most", "worker.shutdown_grace_period_s")
 
 
 def _retries(settings: Settings) -> Iterator[Fault]:
     retry, limits = settings.retry, settings.limits
     if retry.base_delay_s > retry.max_delay_s:
-        yield Fault("retry.base_delay_s", "must be at most retry.max_delay_s")
+        yield _clash("retry.base_delay_s", "must be at most", "retry.max_delay_s")
     if retry.max_delay_s > limits.delay_s:
-        yield Fault("retry.max_delay_s", "must be at most limits.delay_s")
+        yield _clash("retry.max_delay_s", "must be at most", "limits.delay_s")
     if retry.max_retries > limits.max_retries:
-        yield Fault("retry.max_retries", "must be at most limits.max_retries")
+        yield _clash("retry.max_retries", "must be at most", "limits.max_retries")
 
 
 def _database(settings: Settings, given: AbstractSet[str]) -> Iterator[Fault]:
@@ -85,6 +86,9 @@ def _database(settings: Settings, given: AbstractSet[str]) -> Iterator[Fault]:
         # Not shown: whatever it is, it may hold a password.
         yield Fault("db.url", "must be a URL that begins with postgresql://")
         return
+    if is_split_by_a_password(url):
+        yield Fault("db.url", "has an @ after its host: write %40, and %2F for a / in a password")
+        return
     if not ports_are_numbers(url):
         yield Fault("db.url", "has a port that is not a number from 1 to 65535")
     for key in _URL_EXCLUDES:
@@ -102,7 +106,8 @@ def _tls(settings: Settings) -> Iterator[Fault]:
         }
         yield from _missing(needed, "is needed when grpc.tls.enabled is true")
     if settings.scaler.tls != "off" and not settings.grpc.tls.enabled:
-        yield Fault("scaler.tls", "needs grpc.tls.enabled, whose certificate it serves")
+        message = "needs grpc.tls.enabled, whose certificate it serves"
+        yield Fault("scaler.tls", message, "grpc.tls.enabled")
     elif settings.scaler.tls == "mutual":
         ca = {"grpc.tls.ca_path": settings.grpc.tls.ca_path}
         yield from _missing(ca, "is needed by scaler.tls mutual")
@@ -110,7 +115,7 @@ def _tls(settings: Settings) -> Iterator[Fault]:
 
 def _auth(settings: Settings) -> Iterator[Fault]:
     if settings.auth.jwt_audience is not None and settings.auth.jwt_secret is None:
-        yield Fault("auth.jwt_audience", "needs auth.jwt_secret")
+        yield _clash("auth.jwt_audience", "needs", "auth.jwt_secret")
 
 
 def _kafka(settings: Settings) -> Iterator[Fault]:
@@ -119,7 +124,8 @@ def _kafka(settings: Settings) -> Iterator[Fault]:
         needed = {"kafka.sasl.mechanism": kafka.sasl.mechanism}
         yield from _missing(needed, f"is needed by {kafka.security_protocol}")
     elif kafka.sasl.mechanism is not None:
-        yield Fault("kafka.sasl.mechanism", "needs kafka.security_protocol SASL_SSL or …_PLAINTEXT")
+        message = "needs kafka.security_protocol SASL_SSL or …_PLAINTEXT"
+        yield Fault("kafka.sasl.mechanism", message, "kafka.security_protocol")
     if kafka.sasl.mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
         needed_login = {
             "kafka.sasl.username": kafka.sasl.username,
@@ -131,16 +137,20 @@ def _kafka(settings: Settings) -> Iterator[Fault]:
 def _limits(settings: Settings) -> Iterator[Fault]:
     limits = settings.limits
     if limits.payload_bytes > limits.batch_bytes:
-        yield Fault("limits.payload_bytes", "must be at most limits.batch_bytes")
+        yield _clash("limits.payload_bytes", "must be at most", "limits.batch_bytes")
     if limits.batch_bytes > limits.message_bytes:
-        yield Fault("limits.batch_bytes", "must be at most limits.message_bytes")
+        yield _clash("limits.batch_bytes", "must be at most", "limits.message_bytes")
 
 
 def _ports(settings: Settings, keys: Sequence[str]) -> Iterator[Fault]:
     ports = [(key, attrgetter(key)(settings)) for key in keys]
     for (one, port), (other, other_port) in combinations(ports, 2):
         if port == other_port != 0:
-            yield Fault(other, f"is {port}, which {one} uses already")
+            yield Fault(other, f"is {port}, which {one} uses already", one)
+
+
+def _clash(key: str, must: str, beside: str) -> Fault:
+    return Fault(key, f"{must} {beside}", beside)
 
 
 def _missing(needed: Mapping[str, object], message: str) -> Iterator[Fault]:

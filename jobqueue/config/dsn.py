@@ -19,13 +19,13 @@ def database_dsn(db: DbSettings) -> str:
 
 
 def shown_url(url: str) -> str:
-    """Return the URL with its password masked."""
+    """Return the URL with its passwords masked."""
     parts = urlsplit(url)
     netloc = parts.netloc
     if parts.password is not None:
         user = netloc.rpartition("@")[0].partition(":")[0]
         netloc = f"{user}:{MASK}@{netloc.rpartition('@')[2]}"
-    query = [(k, MASK if k == "password" else v) for k, v in parse_qsl(parts.query)]
+    query = [(k, MASK if _names_password(k) else v) for k, v in parse_qsl(parts.query)]
     return urlunsplit(parts._replace(netloc=netloc, query=urlencode(query, safe="/*")))
 
 
@@ -33,6 +33,18 @@ def has_password(url: str) -> bool:
     """Say whether a URL carries a password, in either of its two places."""
     parts = urlsplit(url)
     return parts.password is not None or "password" in dict(parse_qsl(parts.query))
+
+
+def holds_secret(url: str) -> bool:
+    """Say whether a URL carries any password: that of a client's key (`sslpassword`), too."""
+    parts = urlsplit(url)
+    return parts.password is not None or any(_names_password(k) for k, _ in parse_qsl(parts.query))
+
+
+def is_split_by_a_password(url: str) -> bool:
+    """Say whether a URL has an @ after its hosts: a password with / ? or # ends them early."""
+    parts = urlsplit(url)
+    return "@" in f"{parts.path}{parts.query}{parts.fragment}"
 
 
 def ports_are_numbers(url: str) -> bool:
@@ -43,6 +55,10 @@ def ports_are_numbers(url: str) -> bool:
     ports = [host.rpartition("]")[2].partition(":")[2] for host in hosts]
     ports += dict(parse_qsl(parts.query)).get("port", "").split(",")
     return all(not port or is_port(port) for port in ports)
+
+
+def _names_password(key: str) -> bool:
+    return key.lower().endswith("password")
 
 
 def _url(db: DbSettings) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from jobqueue.config.check import contradictions, doubts
-from jobqueue.config.dsn import has_password
+from jobqueue.config.dsn import holds_secret
 from jobqueue.config.kafka_options import names_secret
 from jobqueue.config.keys import RULES, SECRETS
 from jobqueue.config.model import RULE, Settings
@@ -48,9 +48,10 @@ def load_settings(
     _judge_seams(env, findings)
     values = dict(_read(given, findings))
     settings: Settings = _build(Settings, "", {**ports.defaults, **values})
+    refused = given.keys() - values.keys()
     for fault in contradictions(settings, given.keys(), ports.keys):
         # A value that is wrong by itself was replaced by its default: say only the first.
-        if fault.key in values or fault.key not in given:
+        if refused.isdisjoint({fault.key, fault.beside}):
             findings.faults.append(fault)
     if findings.faults:
         order = {key: number for number, key in enumerate(RULES)}
@@ -117,6 +118,6 @@ def _is_secret(key: str, raw: object) -> bool:
     if key != "db.url" or not isinstance(raw, str):
         return True
     try:
-        return has_password(raw)
+        return holds_secret(raw)
     except ValueError:
         return True

@@ -105,7 +105,10 @@ def _flatten(
 ) -> Iterator[tuple[str, object]]:
     for name, value in document.items():
         key = f"{prefix}{name}"
-        if key == _IGNORED_SECTION or key.startswith(f"{_IGNORED_SECTION}."):
+        if "." in str(name):
+            # The same key may be there as a section, too.
+            findings.refuse(key, "has a dot: write each part of it as a section")
+        elif key == _IGNORED_SECTION or key.startswith(f"{_IGNORED_SECTION}."):
             _say_ignored(findings)
         elif key in RULES:
             # An empty value in YAML is null: the key is there, but nothing was said.

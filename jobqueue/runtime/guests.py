@@ -19,7 +19,7 @@ def run_among_guests(
 
     A task that raises SystemExit, and whoever stops the loop, mean their own end. They would end
     the program, and it would look as if that had been asked for: so they are ``told``, and the
-    loop goes on.
+    loop goes on. Raises what ``main`` raises, and what leaves the loop unable to go on.
     """
     with asyncio.Runner(loop_factory=new_loop) as runner:
         loop = runner.get_loop()
@@ -28,7 +28,8 @@ def run_among_guests(
             try:
                 return loop.run_until_complete(task)
             except (SystemExit, RuntimeError) as error:
-                if task.done():
+                # One that a signal's handler raised while uvloop began to run leaves it half begun.
+                if task.done() or loop.is_running():
                     raise
                 told(error)
 

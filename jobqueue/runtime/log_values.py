@@ -12,7 +12,7 @@ _PATH_PARTS = 3
 
 _PASSWORDS = re.compile(
     r"""(?P<url>://[^\s/:@"]*:)[^\s/]*(?=@)
-    |(?P<pair>\b(?:password|api_?key|secret)=)
+    |(?P<pair>\b(?:\w*password|api_?key|secret)=)
         (?:"(?:\\.|[^"\\])*"?|'(?:\\.|[^'\\])*'?|[^\s&"]+)""",
     re.IGNORECASE | re.VERBOSE,
 )

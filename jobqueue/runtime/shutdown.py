@@ -20,7 +20,7 @@ class ShutdownSignals:
     """SIGTERM or SIGINT asks for an end, a second one for a fast end; SIGUSR1 for a drain.
 
     Use as a context manager on the running loop of the main thread, first thing in a program: a
-    signal that comes earlier ends the process the default way.
+    signal that comes earlier, or after it, does what it did before.
     """
 
     def __init__(self) -> None:
@@ -32,6 +32,7 @@ class ShutdownSignals:
 
     def __enter__(self) -> Self:
         """Start to listen."""
+        self._theirs = {number: signal.getsignal(number) for number in _WATCHED}
         self._listen()
         return self
 
@@ -55,10 +56,12 @@ class ShutdownSignals:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Give the signals back to their default actions."""
+        """Give the signals back to who had them."""
         loop = asyncio.get_running_loop()
-        for number in _WATCHED:
+        for number, theirs in self._theirs.items():
             loop.remove_signal_handler(number)
+            if theirs is not None:  # who listens from C code cannot be told again
+                signal.signal(number, theirs)
 
     def _asked_to_end(self) -> None:
         # Where an operator's command has set ``shutdown``, this is still the first signal.

@@ -8,9 +8,12 @@ from opentelemetry import trace
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from jobqueue.domain.limits import TRACE_BYTES
+
 Metadata: TypeAlias = Sequence[tuple[str, str | bytes]]
 
 _W3C = TraceContextTextMapPropagator()
+_STATE = "tracestate"
 
 
 def context_of(carrier: Mapping[str, str]) -> Context:
@@ -19,10 +22,19 @@ def context_of(carrier: Mapping[str, str]) -> Context:
 
 
 def carrier_of(span: trace.Span) -> dict[str, str]:
-    """Return a span as a carrier."""
+    """Return a span as a carrier, with as much of its caller's tracestate as a job may have."""
     carrier: dict[str, str] = {}
     _W3C.inject(carrier, trace.set_span_in_context(span, Context()))
+    if kept := _within(carrier.pop(_STATE, ""), TRACE_BYTES):
+        carrier[_STATE] = kept
     return carrier
+
+
+def _within(state: str, most: int) -> str:
+    """Return a tracestate without its last members, which are its oldest, beyond so many bytes."""
+    while len(state.encode()) > most:
+        state = state.rpartition(",")[0]
+    return state
 
 
 def span_context_in(context: Context | None = None) -> trace.SpanContext | None:

@@ -14,7 +14,8 @@ PATIENCE_S = 30.0
 """A database that starts beside us is waited for this long."""
 
 _FIRST_WAIT_S, _LAST_WAIT_S = 0.25, 4.0
-_REVIVAL_INTERVAL_S = 1.0
+_REVIVAL_INTERVAL_S, _REVIVAL_BOUND_S = 1.0, 25.0
+"""A server that recovers may say nothing for a minute before its start is given up."""
 
 _log = get_logger(__name__)
 
@@ -25,28 +26,42 @@ async def start_embedded(choice: EmbeddedChoice) -> EmbeddedPostgres:
     A cancelled start is completed and undone: a half-started database is nobody's.
     """
     database = EmbeddedPostgres(choice.folder())
+    database.tell = _tell
     starting = asyncio.ensure_future(asyncio.to_thread(database.start))
     try:
         await asyncio.shield(starting)
     except asyncio.CancelledError:
+        database.give_up()
         await asyncio.wait({starting})
         await asyncio.to_thread(database.stop)
         raise
     return database
 
 
+def _tell(line: str) -> None:
+    _log.info("the embedded database is not ready yet", said=line)
+
+
 class DatabaseRevival(Service):
     """Starts the private PostgreSQL again when it was killed: nobody else would."""
 
     def __init__(self, database: EmbeddedPostgres) -> None:
-        super().__init__("embedded-database", interval_s=_REVIVAL_INTERVAL_S)
+        super().__init__(
+            "embedded-database", interval_s=_REVIVAL_INTERVAL_S, bound_s=_REVIVAL_BOUND_S
+        )
         self._database = database
+        database.tell = self._recovers
 
     async def turn(self) -> float | None:
         """Look once. Raises EmbeddedError when it does not come up."""
         if await asyncio.to_thread(self._database.revive):
             _log.warning("the embedded database had ended by itself and was started again")
         return None
+
+    def _recovers(self, line: str) -> None:
+        """Note that a turn gets on, however long it takes (R-7.4). Called in its thread."""
+        self.last_progress = self._clock.monotonic()
+        _tell(line)
 
 
 async def await_database(db: DbSettings, dsn: str, patience_s: float = PATIENCE_S) -> None:

@@ -1,5 +1,6 @@
 """Who gets in through the gRPC door, from settings (R-9.1)."""
 
+from functools import partial
 from pathlib import Path
 
 from jobqueue.config.model import AuthSettings, ScalerSettings, Settings, TlsSettings
@@ -25,7 +26,7 @@ class Doorkeeping:
     def protection(self) -> Protection:
         """Return what the gRPC server is opened with."""
         return Protection(
-            self._tls.credentials() if self._tls else None,
+            self._tls.credentials if self._tls else None,
             _authenticator(self._auth),
         )
 
@@ -34,7 +35,7 @@ class Doorkeeping:
         """Return what the scaler's port is opened with: KEDA sends certificates, no credentials."""
         if self._tls is None or self._scaler.tls == "off":
             return Protection()
-        return Protection(self._tls.credentials(anyone=self._scaler.tls == "server"))
+        return Protection(partial(self._tls.credentials, anyone=self._scaler.tls == "server"))
 
     @property
     def loops(self) -> tuple[Service, ...]:

@@ -9,6 +9,7 @@ from jobqueue.config.dsn import database_dsn
 from jobqueue.config.model import Settings
 from jobqueue.coordination.redis_lock import check_redis
 from jobqueue.embedded.facts import read_dsn, read_facts
+from jobqueue.embedded.folder import is_held
 from jobqueue.errors import Fault, JobQueueError, SettingsError
 from jobqueue.events.publisher import check_kafka, check_options
 from jobqueue.runtime.collector import calm_collector
@@ -143,7 +144,8 @@ async def _check_database(settings: Settings, embedded: EmbeddedChoice | None) -
     if embedded is None:
         return await _look(settings, database_dsn(settings.db))
     folder = embedded.folder()
-    if read_facts(folder) is None:
+    # Who was killed leaves facts, and no lock.
+    if read_facts(folder) is None or not is_held(folder):
         return f"embedded in {folder}, not running; it would be started"
     return await _look(settings, read_dsn(folder))
 

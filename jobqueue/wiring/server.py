@@ -14,7 +14,7 @@ from jobqueue.events.tail import Tail
 from jobqueue.reaper.duty import Duty
 from jobqueue.reaper.expirer import assignment_timeout, expirer
 from jobqueue.reaper.scheduler import Promoter, TtlExpirer
-from jobqueue.reaper.upkeep import event_upkeep, upkeep
+from jobqueue.reaper.upkeep import EventRoom, event_upkeep, upkeep
 from jobqueue.rpc.admin_service import AdminService, ServerFacts
 from jobqueue.rpc.event_service import EventService
 from jobqueue.rpc.job_service import JobService
@@ -138,6 +138,7 @@ class _Parts:
         )
         self._coordination = Coordination(settings.redis, base.cluster)
         duties = _duties(settings, pool, self._coordination)
+        self._room = EventRoom(pool)
         self._events = EventRelay(settings, pool)
         self._remote = RemoteDoor(settings, dsn, pool, limits, base.session_key, announcer.announce)
         figures = FigureReader(pool)
@@ -147,6 +148,7 @@ class _Parts:
                 announcer,
                 *self._coordination.locks,
                 *duties,
+                self._room,
                 *self._events.loops,
                 *door.loops,
                 *self._remote.loops,
@@ -207,6 +209,7 @@ class _Parts:
         if await schema_revision(self._pool) is None:
             raise FailedPrecondition("the database is not migrated", reason="NOT_MIGRATED")
         if not await events_have_room(self._pool):
+            self._room.wake()
             raise FailedPrecondition("events soon have no partition", reason="NO_PARTITION")
 
     def helpers(self) -> Sequence[admin.ComponentStatus]:

@@ -1,5 +1,6 @@
 """Builds a worker from settings, and runs it or a family of them."""
 
+import math
 import os
 import secrets
 import socket
@@ -122,11 +123,13 @@ def _leases(settings: Settings, choice: WorkerChoice, types: tuple[str, ...]) ->
     return DirectLeases(dsn, _lease_settings(settings), choice.queues, types)
 
 
-async def work(settings: Settings, choice: WorkerChoice, registry: Registry) -> int:
+async def work(
+    settings: Settings, choice: WorkerChoice, registry: Registry, probed: socket.socket
+) -> int:
     """Run one worker until it is told to end; return its exit code.
 
-    Raises Internal when the database answers and refuses, Unavailable when a port is taken,
-    SettingsError for traces that cannot be exported.
+    Probes are answered on the socket ``probed``. Raises Internal when the database answers and
+    refuses, Unavailable when a port is taken, SettingsError for traces that cannot be exported.
     """
     named = replace(choice, worker_id=choice.worker_id or new_worker_id())
     name_process(worker_id=named.worker_id)
@@ -139,7 +142,7 @@ async def work(settings: Settings, choice: WorkerChoice, registry: Registry) -> 
     door = MetricsDoor(metrics, settings)
     with ShutdownSignals() as asked:
         async with AsyncExitStack() as running:
-            _log.info("probes are answered", health_port=await probes.start())
+            _log.info("probes are answered", health_port=await probes.start(probed))
             running.push_async_callback(probes.stop)
             await door.start()
             running.push_async_callback(door.stop)
@@ -215,10 +218,11 @@ def _lease_settings(settings: Settings) -> LeaseSettings:
 
 def _options(settings: Settings, choice: WorkerChoice) -> WorkerOptions:
     worker = settings.worker
+    own_hold_s = settings.scheduler.assignment_timeout_s / 2
     room = Room(
         concurrency=choice.concurrency,
         prefetch=worker.prefetch,
-        hold_s=settings.scheduler.assignment_timeout_s / 2,
+        hold_s=math.inf if choice.route else own_hold_s,  # a server tells its own
         stall_limit_s=worker.stall_limit_s,
     )
     rules = RunRules(

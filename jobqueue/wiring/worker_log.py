@@ -35,7 +35,7 @@ from jobqueue.worker.signals import (
 )
 
 _KIND_LENGTH = 80
-_TROUBLES = frozenset({"unfit", "replaced"})
+_TROUBLES = frozenset({"unfit", "replaced", "forgotten"})
 
 
 class WorkerLog:

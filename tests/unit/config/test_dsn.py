@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobqueue.config.describe import describe
-from jobqueue.config.dsn import database_dsn, has_password, ports_are_numbers, shown_url
+from jobqueue.config.dsn import (
+    database_dsn,
+    has_password,
+    holds_secret,
+    ports_are_numbers,
+    shown_url,
+)
 from jobqueue.config.load import load_settings
 from jobqueue.config.model import DbSettings
 from jobqueue.config.secret import MASK, Secret
@@ -71,12 +77,21 @@ def test_a_socket_folder_survives_the_url(folder: str) -> None:
         ("postgresql://me:pw@h:1/d", f"postgresql://me:{MASK}@h:1/d"),
         ("postgresql://me:p@w@h/d", f"postgresql://me:{MASK}@h/d"),
         ("postgresql://h/d?user=a&password=pw", f"postgresql://h/d?user=a&password={MASK}"),
+        ("postgresql://h/d?sslpassword=pw", f"postgresql://h/d?sslpassword={MASK}"),
         ("postgresql://me@h/d", "postgresql://me@h/d"),
     ],
 )
-def test_a_shown_url_hides_its_password(url: str, shown: str) -> None:
+def test_a_shown_url_hides_its_passwords(url: str, shown: str) -> None:
     assert shown_url(url) == shown
-    assert has_password(url) == (MASK in shown)
+    assert holds_secret(url) == (MASK in shown)
+    assert has_password(url) == (holds_secret(url) and "ssl" not in url)
+
+
+@pytest.mark.parametrize("tail", ["12/pw@h/d", "12?pw@h/d", "12#pw@h/d"])
+def test_a_url_that_its_password_splits_is_refused_and_not_shown(tail: str) -> None:
+    with pytest.raises(SettingsError, match="%40") as caught:
+        load_settings(flags={}, env={"JQ_DB_URL": f"postgresql://me:{tail}"}, path=None)
+    assert "pw" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,26 @@ def test_bytes_that_are_no_text_are_a_fault_that_names_the_file(file: Path) -> N
         load_settings(flags={}, env={}, path=file)
 
 
+def test_a_key_is_given_in_its_section_and_nowhere_else(file: Path) -> None:
+    found = faults("lease.duration_s: 60\nlease: {duration_s: 45}", file=file)
+    assert found == {"lease.duration_s": "has a dot: write each part of it as a section"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "other"),
+    [
+        ({"lease.duration_s": "soon"}, {"lease.renew_interval_s": 15}),
+        ({"grpc.port": "x"}, {"health.port": 50051}),
+        ({"grpc.tls.enabled": "maybe"}, {"scaler.tls": "server"}),
+        ({"auth.jwt_secret": "short"}, {"auth.jwt_audience": "jobs"}),
+    ],
+)
+def test_nothing_is_judged_beside_a_value_that_could_not_be_read(
+    wrong: dict[str, object], other: dict[str, object]
+) -> None:
+    assert list(faults(flags={**wrong, **other})) == list(wrong)
+
+
 def test_a_key_given_twice_is_a_fault_with_its_line(file: Path) -> None:
     found = faults("grpc:\n  port: 1\n  port: 2\n", file=file)
     assert found == {str(file): "is not YAML: key 'port' is given twice in line 3"}
@@ -257,9 +277,13 @@ def test_a_secret_in_the_environment_is_fine_in_production(key: str) -> None:
 def test_a_database_url_in_the_file_is_a_secret_only_with_a_password(file: Path) -> None:
     plain = "db: {url: 'postgresql://me@db/jobs'}"
     assert load(plain, file=file, env={"JQ_ENV": "production"}).warnings == ()
-    secret = f"db: {{url: 'postgresql://me:{PASSWORD}@db/jobs'}}"
-    assert "db.url is a secret" in load(secret, file=file).warnings[0]
-    assert list(faults(secret, file=file, env={"JQ_ENV": "production"})) == ["db.url"]
+    for url in (
+        f"postgresql://me:{PASSWORD}@db/jobs",
+        f"postgresql://db/jobs?sslpassword={PASSWORD}",
+    ):
+        secret = f"db: {{url: '{url}'}}"
+        assert "db.url is a secret" in load(secret, file=file).warnings[0]
+        assert list(faults(secret, file=file, env={"JQ_ENV": "production"})) == ["db.url"]
 
 
 @pytest.mark.parametrize("key", sorted(SECRETS - {"kafka.options"}))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any
@@ -10,6 +11,27 @@ import pytest
 import uvloop
 
 from jobqueue.runtime.guests import in_one_process, run_among_guests
+from tests.support.waiting import HANG_S
+
+# The pair of sockets is the first that uvloop makes when it starts to run.
+BREAKS_ITS_LOOP = """
+import socket, sys
+from jobqueue.runtime.guests import run_among_guests
+
+pair = socket.socketpair
+
+def exits(*args):
+    socket.socketpair = pair
+    sys.exit(0)
+
+socket.socketpair = exits
+import uvloop
+
+async def work():
+    print("worked")
+
+run_among_guests(work(), uvloop.new_event_loop, print)
+"""
 
 LOOPS = [asyncio.new_event_loop, uvloop.new_event_loop]
 
@@ -38,6 +60,19 @@ def test_a_program_goes_on_when_a_task_exits_or_stops_its_loop(
 
     result = run_among_guests(main(), new_loop, lambda error: told.append(type(error)))
     assert (result, told) == ("done", [SystemExit, RuntimeError])
+
+
+def test_a_loop_that_was_broken_while_it_started_is_given_up() -> None:
+    """A handler of signals of ours met it there: the program spun round it for ever."""
+    ended = subprocess.run(
+        [sys.executable, "-c", BREAKS_ITS_LOOP],
+        timeout=HANG_S,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert "Cannot close a running event loop" in ended.stderr
 
 
 @pytest.mark.parametrize("error", [SystemExit, RuntimeError, ValueError])

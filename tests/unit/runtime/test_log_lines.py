@@ -163,6 +163,7 @@ def test_passwords_in_texts_of_others_are_hidden(root: logging.Logger) -> None:
         "Config(secret='s3cr3t, s3cr3t', api_key=\"it's s3cr3t\")",
         'password="s3cr3t\\" s3cr3t" is wrong',
         "password=s3cr3t,s3cr3t",
+        "postgresql://db/x?sslpassword=s3cr3t&JQ_DB_PASSWORD=s3cr3t",
         'password="s3cr3t without an end',
         'https://me:s3cr3t"s3cr3t@db:5432/x',
     ],

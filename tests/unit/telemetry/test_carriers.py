@@ -1,6 +1,8 @@
 import pytest
 from opentelemetry.trace import INVALID_SPAN
 
+from jobqueue.domain.job import JobSpec
+from jobqueue.domain.limits import Limits, spec_faults
 from jobqueue.telemetry.carriers import (
     called,
     carrier_of,
@@ -39,6 +41,23 @@ def test_a_span_travels_in_a_carrier(spans: Spans) -> None:
         sent.get_span_context().span_id,
     )
     assert carrier_of(INVALID_SPAN) == {}
+
+
+@pytest.mark.parametrize(
+    ("members", "kept"),
+    [
+        (["a=" + "1" * 200, "b=" + "2" * 200], 2),
+        (["a=" + "1" * 200, "b=" + "2" * 200, "c=" + "3" * 200], 2),
+        ([f"k{n}=" + "v" * 250 for n in range(32)], 2),
+    ],
+)
+def test_of_a_long_tracestate_the_first_members_travel(
+    members: list[str], kept: int, spans: Spans
+) -> None:
+    caller = context_of({**PARENT, "tracestate": ",".join(members)})
+    carrier = carrier_of(spans.tracer.start_span("x", caller))
+    assert carrier["tracestate"] == ",".join(members[:kept])
+    assert list(spec_faults(JobSpec("q", trace_context=carrier), Limits())) == []
 
 
 def test_lines_name_the_trace_only_inside_of_it() -> None:

@@ -1,10 +1,18 @@
 import asyncio
+from collections.abc import Callable
+from typing import cast
 
 import pytest
 
 from jobqueue.config.model import DbSettings
+from jobqueue.embedded.server import EmbeddedPostgres
 from jobqueue.errors import Unavailable
-from jobqueue.wiring.database import await_database, cause_of, check_not_refused
+from jobqueue.wiring.database import (
+    DatabaseRevival,
+    await_database,
+    cause_of,
+    check_not_refused,
+)
 from tests.support.waiting import HANG_S
 
 NOWHERE = "postgresql://x@127.0.0.1:1/none"
@@ -28,3 +36,21 @@ def test_the_cause_names_what_the_driver_said_once() -> None:
     assert cause_of(error) == "the database cannot be reached"
     error.__cause__ = OSError("connection refused")
     assert cause_of(error) == "the database cannot be reached: connection refused"
+
+
+class Recovering:
+    """A database whose revival takes long."""
+
+    tell: Callable[[str], None]
+
+    def revive(self) -> bool:
+        self.tell("redo in progress")
+        return True
+
+
+async def test_a_revival_that_recovers_makes_progress_before_it_is_done() -> None:
+    revival = DatabaseRevival(cast("EmbeddedPostgres", Recovering()))
+    revival.last_progress = 0.0
+    assert revival.stuck_s
+    await revival.turn()
+    assert revival.stuck_s is None
