@@ -2,7 +2,11 @@
 
 import asyncio
 import logging
+import subprocess
 from collections.abc import Mapping
+
+import psutil
+import redis
 
 from tests.chaos.at_database import AtDatabase
 from tests.chaos.at_programs import AtPrograms
@@ -14,6 +18,14 @@ from tests.chaos.scene import OTHERS_FAULT, Action, Scene
 TRIES = 3
 _REST_S = 2.0
 """Before another try: what was in the way may be over then."""
+
+_IN_ITS_WAY = (
+    *OTHERS_FAULT,
+    subprocess.TimeoutExpired,
+    psutil.TimeoutExpired,
+    redis.RedisError,
+)
+"""What an accident meets because others happen, or the machine is busy."""
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +68,7 @@ class Accidents:
         kind, _, what = name.partition(":")
         try:
             return None if await self._actions[kind](what) else ""
-        except OTHERS_FAULT as error:  # another accident was in its way
+        except _IN_ITS_WAY as error:
             return type(error).__name__
         except AssertionError as error:  # what it waits for did not come
             return str(error).partition(" was not reached")[0].partition("\n")[0]

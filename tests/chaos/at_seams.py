@@ -11,7 +11,7 @@ from jobqueue.client import AsyncClient
 from jobqueue.domain.job import JobFilter
 from jobqueue.domain.state import JobStatus
 from jobqueue.errors import JobQueueError
-from tests.chaos.at_programs import AtPrograms, ended, stopped
+from tests.chaos.at_programs import AtPrograms, ended
 from tests.chaos.plan import AT_SERVERS, FROM_ONE_SERVER, REAPING, step_of
 from tests.chaos.scene import READY_S, Action, Scene
 from tests.chaos.system import LEASE_S, Slot
@@ -137,7 +137,7 @@ class AtSeams:
         async with contextlib.AsyncExitStack() as still:
 
             async def caught() -> bool:
-                await still.enter_async_context(stopped(slot))
+                await still.enter_async_context(self._programs.stopped(slot))
                 if await self._programs.holds(slot):
                     return True
                 await still.aclose()

@@ -3,6 +3,7 @@
 Plain values, so that a history can be read from a system or be made up by a test.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -29,6 +30,7 @@ class Event:
     attempt: int = 0
     token: int | None = None
     worker: str | None = None
+    detail: str = ""
 
     @property
     def move(self) -> tuple[str | None, str]:
@@ -62,12 +64,18 @@ class Call:
     """A submission as its caller knows it: one logical job, whoever had to repeat it.
 
     ``ref`` is in the payload, so that the row can be found whatever the answer was. ``job`` is the
-    id that was answered; None: no answer came, so there may be a job or none.
+    id that was answered; None: no answer came, so there may be a job or none. Times are by the
+    machine's clock, which the database shares here; what is None was not sent, or not heard.
     """
 
     ref: str
     job: str | None
     key: str | None = None
+    delay_s: float | None = None
+    ttl_s: float | None = None
+    max_retries: int | None = None
+    sent_at: float = 0.0
+    heard_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +105,32 @@ class Published:
 
 
 @dataclass(frozen=True, slots=True)
+class Stop:
+    """A time in which a worker and all that it started stood still, by the machine's clock."""
+
+    worker: str
+    since: float
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class Rules:
     """What the system was told, and what bounds its own doings."""
 
     lease_s: float
     crash_limit: int = 3
     max_running: Mapping[str, int] = field(default_factory=dict)
+    backoff_s: float = 0.0
+    """How long who was charged a retry waits at least."""
+    max_retries: int = 3
+    """Of jobs that were sent without a number of their own."""
 
 
 SLACK_S = 0.25
 """How far times that two processes read of one clock may seem to be in the wrong order."""
+
+SAME_STATEMENT_S = 0.05
+"""The clock is read for the lease and for the event of a claim, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +145,37 @@ class History:
     published: Sequence[Published] | None = None
     alive: Sequence[str] = ()
     """Nonces of attempts of which a process lives at the end."""
+    promised: Mapping[int, float] = field(default_factory=dict)
+    """Until when a lease was to last by its last renewal, by token."""
+    stops: Sequence[Stop] = ()
+
+    @property
+    def reasons(self) -> Counter[str]:
+        """How often jobs moved for which reason."""
+        return Counter(event.reason for event in self.events)
+
+    @property
+    def renewed(self) -> int:
+        """How many jobs were completed under a lease that was older than one lasts unrenewed."""
+        held = (held for tale in self.by_job().values() for held in tale.leases())
+        return sum(
+            each.end is not None
+            and each.end.reason == "COMPLETED"
+            and each.end.at - (each.start or each.claim).at > self.rules.lease_s
+            for each in held
+        )
+
+    @property
+    def renewed_and_lost(self) -> int:
+        """How many leases ran out that had been renewed."""
+        lost = (event for event in self.events if event.reason == "LEASE_EXPIRED")
+        return sum(event.token in self.promised for event in lost)
+
+    @property
+    def awaited(self) -> int:
+        """How many jobs were sent with a delay and claimed in spite of it."""
+        delayed = (t for t in self.by_job().values() if t.row and t.row.not_before is not None)
+        return sum(any(e.to_status == "ASSIGNED" for e in t.stretches()[0]) for t in delayed)
 
     def by_job(self) -> "Mapping[str, Tale]":
         """Return each job's share: its row, its events in order, its runs in order."""
@@ -146,7 +201,8 @@ class Tale:
         """Cut the events where an operator revived the job."""
         lives: list[list[Event]] = []
         for event in self.events:
-            if not lives or event.move == ("DEAD_LETTERED", "PENDING"):
+            revived = event.move == ("DEAD_LETTERED", "PENDING")
+            if not lives or (revived and event.reason == "OPERATOR_RETRY"):
                 lives.append([])
             lives[-1].append(event)
         return lives
@@ -180,6 +236,13 @@ class Held:
     claim: Event
     start: Event | None
     end: Event | None
+
+    def may_have_run(self, run: Run) -> bool:
+        """Tell whether a run is of this lease. Attempts are counted anew in each life."""
+        if self.start is None or self.start.attempt != run.attempt:
+            return False
+        until = float("inf") if self.end is None else self.end.at
+        return self.start.at - SLACK_S <= run.begun_at <= until + SLACK_S
 
 
 def _grouped(items: Iterable[T], order: str) -> dict[str, list[T]]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from jobqueue.errors import (
 )
 from jobqueue.store.pool import Connection
 from tests.chaos.history import Call
-from tests.chaos.system import NARROW_LIMIT, QUEUES
+from tests.chaos.system import BACKOFF_S, NARROW_LIMIT, QUEUES, SHELF
 
 UNANSWERED = (Unavailable, DeadlineExceeded, Aborted)
 """What a caller hears who cannot know what became of his call and of those that repeated it."""
@@ -36,6 +37,9 @@ _TYPES = {
 _PAUSE_S, _TRICKLE_S = 0.05, 2.0
 _KEYED, _REPEATED = 0.1, 0.1
 """Of all submissions, whether alone or in a batch: new ones that have a key, and repeats of one."""
+
+_COUNTED, _MOST_RETRIES = 0.1, 5
+"""Of all, those that say how often they may be retried, and how often that is at most."""
 
 
 @dataclass
@@ -68,8 +72,8 @@ class Load:
     async def prepare(self) -> None:
         """Make the queues."""
         async with AsyncClient(self.addresses[0], timeout_s=30.0) as client:
-            for queue in QUEUES:
-                await client.create_queue(queue, base_delay_s=0.2, max_delay_s=1.0)
+            for queue in (*QUEUES, SHELF):
+                await client.create_queue(queue, base_delay_s=BACKOFF_S, max_delay_s=5 * BACKOFF_S)
             await client.update_queue(QUEUES[1], max_running=NARROW_LIMIT)
 
     async def submit_all(self) -> None:
@@ -79,6 +83,12 @@ class Load:
     async def operate(self) -> None:
         """Cancel and retry jobs now and then, until cancelled."""
         await asyncio.gather(*(self._operator() for _ in range(_OPERATORS)))
+
+    async def give(self, address: str, jobs: int, kind: str = "short") -> bool:
+        """Submit so many jobs of a kind to one server; tell whether it took them."""
+        specs = [JobSpec(QUEUES[0], self._name(), type=kind) for _ in range(jobs)]
+        async with AsyncClient(address, timeout_s=_CALL_S) as client:
+            return await self._submit(client, specs)
 
     async def _operator(self) -> None:
         while True:
@@ -125,8 +135,10 @@ class Load:
                 return self.rng.choice(list(chosen.values()))
         return self._spec()
 
-    async def _submit(self, client: AsyncClient, specs: Sequence[JobSpec]) -> None:
+    async def _submit(self, client: AsyncClient, specs: Sequence[JobSpec]) -> bool:
+        """Submit, and write down what is known of it; tell whether there was an answer."""
         self.live += len(specs)
+        sent_at = time.time()
         try:
             answers: Sequence[Submitted | None]
             if len(specs) == 1:
@@ -137,12 +149,15 @@ class Load:
             self.unanswered += len(specs)
             answers = [None] * len(specs)
         for spec, made in zip(specs, answers, strict=True):
-            self._note(spec, None if made is None else str(made.job_id))
+            self._note(spec, None if made is None else str(made.job_id), sent_at)
+        return None not in answers
 
-    def _note(self, spec: JobSpec, job: str | None) -> None:
+    def _note(self, spec: JobSpec, job: str | None, sent_at: float) -> None:
         """Write down what a caller knows; the job of a repeat is no other one."""
         key = spec.idempotency_key
-        self.calls.append(Call(spec.payload.decode(), job, key))
+        heard_at = None if job is None else time.time()
+        said = (spec.delay_s, spec.ttl_s, spec.max_retries, sent_at, heard_at)
+        self.calls.append(Call(spec.payload.decode(), job, key, *said))
         self.accepted += job is not None and key not in self._answered
         if key and job:
             self._unanswered.pop(key, None)
@@ -150,13 +165,18 @@ class Load:
         elif key and key not in self._answered:
             self._unanswered[key] = spec
 
-    def _spec(self) -> JobSpec:
+    def _name(self) -> bytes:
         self._made += 1
+        return f"job-{self._made}".encode()
+
+    def _spec(self) -> JobSpec:
         (kind,) = self.rng.choices(list(_TYPES), list(_TYPES.values()))
-        name = f"job-{self._made}"
-        spec = JobSpec("work", name.encode(), type=kind, priority=self.rng.randrange(10))
+        name = self._name()
+        spec = JobSpec("work", name, type=kind, priority=self.rng.randrange(10))
         if self.rng.random() < _KEYED:
-            spec = replace(spec, idempotency_key=name)
+            spec = replace(spec, idempotency_key=name.decode())
+        if self.rng.random() < _COUNTED:
+            spec = replace(spec, max_retries=self.rng.randrange(_MOST_RETRIES + 1))
         chance = self.rng.random()
         if chance < 0.05:
             return replace(spec, delay_s=self.rng.uniform(0.2, 2.0))
@@ -164,6 +184,8 @@ class Load:
             return replace(spec, ttl_s=self.rng.uniform(0.2, 3.0))
         if chance < 0.13:
             return replace(spec, queue=QUEUES[1], type="short")
+        if chance < 0.15:
+            return replace(spec, queue=SHELF, ttl_s=self.rng.uniform(0.2, 1.0))
         return spec
 
     @asynccontextmanager

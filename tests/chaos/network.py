@@ -56,7 +56,8 @@ class Link:
         self._clear = asyncio.Event()
         self._clear.set()
         self._loop = OwnLoop()
-        opening = asyncio.start_server(self._serve, "127.0.0.1", port)
+        # A port that is given may be held for us (`tests.support.kafka`).
+        opening = asyncio.start_server(self._serve, "127.0.0.1", port, reuse_port=bool(port))
         self._server: asyncio.Server = self._loop.do(opening)
         self.port: int = self._server.sockets[0].getsockname()[1]
 

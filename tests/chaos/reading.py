@@ -16,7 +16,8 @@ from tests.support.waiting import eventually
 
 _EVENTS = """
     SELECT eid, job_id::text AS job, seq, from_status, to_status,
-           extract(epoch FROM at)::float8 AS at, reason, attempt, token, worker_id
+           extract(epoch FROM at)::float8 AS at, reason, attempt, token, worker_id,
+           coalesce(detail, '') AS detail
     FROM jobqueue.job_event_log ORDER BY job, seq
 """
 Begun = tuple[int, float]
@@ -36,6 +37,33 @@ _ROWS = """
     JOIN jobqueue.jobs j ON j.id = s.job
     LEFT JOIN jobqueue.finished f ON f.id = s.job
 """
+
+
+_NOTE_PROMISES = """
+    CREATE TABLE public.promises (token bigint PRIMARY KEY, until timestamptz NOT NULL);
+    CREATE FUNCTION public.note_promise() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN
+        INSERT INTO public.promises SELECT token, expires_at FROM n
+        ON CONFLICT (token) DO UPDATE SET until = excluded.until;
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER promised AFTER UPDATE ON jobqueue.leases REFERENCING NEW TABLE AS n
+        FOR EACH STATEMENT EXECUTE FUNCTION public.note_promise();
+"""
+_PROMISES = "SELECT token, extract(epoch FROM until)::float8 AS until FROM public.promises"
+
+
+async def note_promises(db: Connection) -> None:
+    """From now on let the database keep until when each lease was to last by its last renewal.
+
+    The row of a lease is locked by whoever writes that, so no two of them meet there.
+    """
+    await db.execute(_NOTE_PROMISES)
+
+
+async def read_promises(db: Connection) -> Mapping[int, float]:
+    """Return what was kept since, by token."""
+    return {row["token"]: row["until"] for row in await db.fetch(_PROMISES)}
 
 
 async def read_history(
@@ -58,6 +86,7 @@ async def read_history(
             row["attempt"],
             row["token"],
             row["worker_id"],
+            row["detail"],
         )
         for row in await db.fetch(_EVENTS)
     ]

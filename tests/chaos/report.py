@@ -27,7 +27,10 @@ def tell(outcome: Outcome) -> str:
             *_starts(outcome),
             *_recovery(outcome),
             *([] if outcome.quiet else ["I16: it did not come to rest"]),
-            *([f"programs ended over errors: {n}"] if (n := outcome.uncaught) else []),
+            *(f"I16: {name} does nothing" for name in outcome.idle),
+            *(f"did not follow: {what}" for what in outcome.journal.unmet),
+            *(f"may not end so: {end}, {n} times" for end, n in outcome.crashed.items()),
+            *(f"may not be logged: {text}, {n} times" for text, n in outcome.unexpected.items()),
             f"violations: {len(outcome.violations)}",
             *map(str, outcome.violations[:_MOST_SHOWN]),
             *_stories(outcome.history, outcome.violations),
@@ -40,6 +43,7 @@ def _load(outcome: Outcome) -> Iterator[str]:
     ends = Counter(row.status for row in history.rows)
     yield f"{len(history.rows)} jobs, {len(history.events)} events in {outcome.seconds:.0f} s"
     yield f"at the end {_listed(ends)}"
+    yield f"moves: {_listed(history.reasons)}"
     yield f"calls: {len(load.calls)}, {load.unanswered} jobs without an answer"
     yield f"{load.repeats} repeats of a key, {load.doubted} of them of one without an answer"
     yield f"{load.operators} cancels and retries"
@@ -51,6 +55,8 @@ def _faults(journal: Journal) -> Iterator[str]:
         landed = {n: c for n, c in journal.landed.items() if n.split(":")[0] in kinds}
         yield f"{group}, {sum(landed.values())}: {_listed(landed)}"
     yield f"{journal.long_pauses} pauses were longer than a lease"
+    yield f"{journal.struck_at_work} workers were killed while they held leases"
+    yield f"after one SIGTERM {journal.orderly_ends} ended with 0, {journal.hurried_ends} with 1"
     yield "tried again: " + _listed(journal.again)
     yield "missed: " + _listed(journal.missed)
     yield ", ".join(f"{journal.count(*kinds)} {kind}" for kind, kinds in KINDS.items())

@@ -1,15 +1,20 @@
 """Histories that are made up: a small one in which all is well, and how to spoil it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tests.chaos.history import SLACK_S, Call, Event, History, Published, Row, Rules, Run
+from tests.chaos.history import SLACK_S, Call, Event, History, Published, Row, Rules, Run, Stop
+from tests.chaos.rules_of_reasons import HANDBACKS
 
 LEASE_S = 2.0
-RULES = Rules(lease_s=LEASE_S, max_running={"narrow": 1})
+RULES = Rules(lease_s=LEASE_S, max_running={"narrow": 1}, backoff_s=0.05)
+
+STOPS = (Stop("w", 1.0, 40.0), Stop("w", 45.0, 85.0))
 
 PENDING, ASSIGNED, RUNNING = "PENDING", "ASSIGNED", "RUNNING"
 DONE, FAILED, DEAD = "DONE", "FAILED", "DEAD_LETTERED"
+TOLD = ("HANDLER_FAILED", "RETRY_LATER", "REFUSED")
+"""Ends of which the record has what the attempt raised."""
 
 
 class Story:
@@ -81,6 +86,7 @@ class Story:
                 self._attempt,
                 self._token if held else None,
                 worker,
+                self.runs[-1].nonce if status == FAILED and reason in TOLD else "",
             )
         )
         self._eid += 1
@@ -100,6 +106,13 @@ def _row(story: Story, queue: str, **fields: object) -> Row:
     return replace(row, **fields)  # type: ignore[arg-type]
 
 
+def _call(row: Row) -> Call:
+    """Return what the caller knows who submitted a job as it is in the tables."""
+    delay_s = None if row.not_before is None else row.not_before - row.created_at
+    times = row.created_at, row.created_at + 0.1
+    return Call(row.ref, row.job, row.key, delay_s, row.ttl_s, row.max_retries, *times)
+
+
 def good() -> History:
     """Return a history with most of what can happen to jobs, and nothing wrong in it."""
     plain = Story("plain", 100).runs_to((DONE, "COMPLETED"))
@@ -112,6 +125,7 @@ def good() -> History:
     spent.runs_to((FAILED, "HANDLER_FAILED"), (DEAD, "RETRIES_EXHAUSTED"))
     helped = Story("helped", 1000)
     helped.runs_to((FAILED, "HANDLER_FAILED"), (PENDING, "OPERATOR_RETRY"))
+    helped.runs_to((FAILED, "HANDLER_FAILED"), (PENDING, "RETRY_DUE"))
     helped.runs_to((FAILED, "HANDLER_FAILED"), (DEAD, "RETRIES_EXHAUSTED"))
     killer = Story("killer", 500)
     for end in ((PENDING, "RETRY_DUE"), (PENDING, "RETRY_DUE"), (DEAD, "CRASH_LIMIT")):
@@ -120,7 +134,12 @@ def good() -> History:
     delayed = Story("delayed", 700).waits_until(5.0).runs_to((DONE, "COMPLETED"))
     first = Story("first", 800).runs_to((DONE, "COMPLETED"))
     second = Story("second", 900, begins_at=1.0).runs_to((DONE, "COMPLETED"))
-    stories = [plain, failing, crashed, spent, killer, late, delayed, first, second, helped]
+    patient, unwanted = _patient(), Story("unwanted", 1200).goes(DEAD, "CANCELLED")
+    refused = Story("refused", 1300).runs_to((FAILED, "REFUSED"), (DEAD, "REFUSED"))
+    stories = [
+        *(plain, failing, crashed, spent, killer, late, delayed, first, second),
+        *(helped, patient, unwanted, refused),
+    ]
     rows = [
         _row(plain, "q", key="key"),
         _row(failing, "q", retries=1),
@@ -131,23 +150,42 @@ def good() -> History:
         _row(delayed, "q", not_before=5.0, ttl_s=2.0),
         _row(first, "narrow"),
         _row(second, "narrow"),
-        _row(helped, "q", max_retries=0),
+        _row(helped, "q", max_retries=1, retries=1),
+        _row(patient, "q", retries=1),
+        _row(unwanted, "q"),
+        _row(refused, "q"),
     ]
-    calls = [Call(row.ref, row.job, row.key) for row in rows]
+    calls = [_call(row) for row in rows]
     calls.append(Call("again", "plain", "key"))
     calls.append(Call("unknown", None))
     events = [event for story in stories for event in story.events]
-    published = [Published(e.eid, e.job, e.seq, e.to_status) for e in events]
-    published += published[-3:]  # a relay that took over sends what it cannot know to be there
+    published = _published(events)
     runs = [run for story in stories for run in story.runs]
-    return History(RULES, rows, events, calls, runs, published)
+    promised = {killer.events[1].token or 0: killer.events[3].at}
+    return History(RULES, rows, events, calls, runs, published, promised=promised)
+
+
+def _published(events: Sequence[Event]) -> Sequence[Published]:
+    """Return what a relay sends that took over: it sends what it cannot know to be there."""
+    published = [Published(e.eid, e.job, e.seq, e.to_status) for e in events]
+    return [*published, *published[-3:]]
+
+
+def _patient() -> Story:
+    """Tell of a job that had two other ends before it was done, under a lease that was renewed."""
+    story = Story("patient", 1100).runs_to((FAILED, "TIMED_OUT"), (PENDING, "RETRY_DUE"))
+    story.runs_to((FAILED, "RETRY_LATER"), (PENDING, "RETRY_DUE")).runs_to()
+    story.goes(DONE, "COMPLETED", LEASE_S)
+    story.runs[-1] = replace(story.runs[-1], returned=True)
+    return story
 
 
 def rare() -> History:
     """Return a history of what comes seldom and is right, without callers and without Kafka."""
     stories, rows = zip(*_lost(), *_charged(), *_retried(), strict=True)
     events = [event for story in stories for event in story.events]
-    return History(RULES, rows, events, runs=[run for story in stories for run in story.runs])
+    runs = [run for story in stories for run in story.runs]
+    return History(RULES, rows, events, runs=runs, stops=STOPS)
 
 
 def _lost() -> Iterator[tuple[Story, Row]]:
@@ -157,8 +195,10 @@ def _lost() -> Iterator[tuple[Story, Row]]:
         unstarted.is_claimed().goes(FAILED, "LEASE_EXPIRED", LEASE_S)
         unstarted.goes(PENDING, "LEASE_EXPIRED")
     yield unstarted.runs_to((DONE, "COMPLETED")), _row(unstarted, "q")
-    handed_back = Story("handed_back", 200).is_claimed()
-    handed_back.goes(FAILED, "LEASE_EXPIRED", LEASE_S - 0.12).goes(DEAD, "CRASH_LIMIT")
+    handed_back = Story("handed_back", 200)
+    for left in reversed(range(RULES.crash_limit * HANDBACKS)):
+        handed_back.is_claimed().goes(FAILED, "LEASE_EXPIRED", LEASE_S - 0.12)
+        handed_back.goes(*((PENDING, "LEASE_EXPIRED") if left else (DEAD, "CRASH_LIMIT")))
     yield handed_back, _row(handed_back, "q")
     slow = Story("slow", 300).runs_to().goes(FAILED, "LEASE_EXPIRED", LEASE_S)
     slow.goes(PENDING, "RETRY_DUE").runs_to((DONE, "COMPLETED"))
@@ -193,7 +233,7 @@ def _retried() -> Iterator[tuple[Story, Row]]:
     hurried.goes(PENDING, "OPERATOR_RETRY", 5.0)
     hurried.runs_to((FAILED, "HANDLER_FAILED"), (PENDING, "OPERATOR_RETRY"))
     hurried.runs_to((DONE, "COMPLETED"))
-    yield hurried, _row(hurried, "q", ttl_s=1.0, result=None)
+    yield hurried, _row(hurried, "q", ttl_s=1.0)
     revived = Story("revived", 900)
     for end in ((PENDING, "RETRY_DUE"), (PENDING, "RETRY_DUE"), (DEAD, "CRASH_LIMIT")):
         revived.runs_to().goes(FAILED, "LEASE_EXPIRED", LEASE_S).goes(*end)

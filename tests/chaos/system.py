@@ -30,10 +30,14 @@ from tests.support.kafka import Broker, running_broker
 from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram, WorkerProgram
 from tests.support.redis import RedisServer, free_port
 
-LEASE_S = 2.0
+LEASE_S, LOCK_S = 2.0, 2.0
 _ASKED = (signal.SIGINT, signal.SIGTERM)
 QUEUES = ("work", "narrow")
 NARROW_LIMIT = 3
+SHELF = "shelf"
+"""A queue that nobody serves: its jobs end with their time to live."""
+
+BACKOFF_S = 0.2
 TOPIC = "chaos.events"
 OURS, PROGRAMS = "chaos", "postgres"
 """Who looks at the database for a run, and by sessions of what name; as whom programs log in."""
@@ -48,7 +52,7 @@ SETTINGS = {
     "reaper_interval_ms": 200,
     "scheduler_interval_ms": 200,
     "scheduler_assignment_timeout_s": 5,
-    "redis_lock_ttl_ms": 2000,
+    "redis_lock_ttl_ms": round(1_000 * LOCK_S),
     "server_shutdown_grace_period_s": 5,
 }
 

@@ -2,17 +2,22 @@
 
 import asyncio
 import random
+import signal
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+import psutil
 import pytest
+import redis
 
 from jobqueue.config.seams import read_seams
 from jobqueue.store.statements import names
 from tests.chaos.accidents import TRIES, Accidents, actions_on
 from tests.chaos.at_database import meets
+from tests.chaos.at_programs import AtPrograms
 from tests.chaos.journal import Journal
 from tests.chaos.plan import (
     AT_SERVERS,
@@ -29,6 +34,7 @@ from tests.chaos.plan import (
 )
 from tests.chaos.scene import Scene
 from tests.chaos.victims import Victims
+from tests.support.programs import Program
 from tests.support.waiting import eventually
 
 PLANNED = plan(random.Random(1), 1.0)
@@ -40,6 +46,13 @@ def kind_of(name: str) -> str:
 
 def test_the_same_seed_plans_the_same() -> None:
     assert plan(random.Random(1), 1.0) == PLANNED != plan(random.Random(2), 1.0)
+
+
+def test_a_round_begins_with_what_happens_but_once() -> None:
+    """It is taken from the end; what is left for want of time is then none of these."""
+    once = [name for name, times in Counter(PLANNED).items() if times == 1]
+    assert set(SEAMS) < set(once) == set(PLANNED[-len(once) :])
+    assert set(plan(random.Random(1), 20.0)[-len(once) :]) == set(once)
 
 
 def test_a_round_plans_more_than_must_land() -> None:
@@ -71,6 +84,7 @@ def test_what_only_a_server_sends_strikes_a_server() -> None:
     [
         ("claim_jobs", "rows"),
         ("promote_jobs", "rows"),
+        ("expire_jobs", "rows"),
         ("cancel_job", "CANCELLED"),
         ("retry_job", "RETRIED"),
     ],
@@ -140,6 +154,35 @@ async def test_what_never_lands_is_tried_a_few_times_and_missed() -> None:
     assert len(asked) == TRIES
     assert (journal.landed, journal.missed) == ({}, {"seam:x": 1})
     assert journal.again == {"seam:x (a seam)": TRIES}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        TimeoutError(),
+        subprocess.TimeoutExpired("jq-worker", 30.0),
+        psutil.TimeoutExpired(10.0),
+        redis.ConnectionError(),
+    ],
+)
+async def test_an_accident_that_met_another_is_tried_again(error: Exception) -> None:
+    act, asked = failing(1, error)
+    journal = Journal()
+    await Accidents({"kill": act}, journal, rest_s=0).strike("kill:worker")
+    assert len(asked) == 2
+    assert journal.again == {f"kill:worker ({type(error).__name__})": 1}
+
+
+async def test_a_program_that_a_signal_does_not_end_fails_the_run() -> None:
+    def ended(within_s: float) -> int:
+        raise subprocess.TimeoutExpired("jq-worker", within_s)
+
+    journal = Journal()
+    at_programs = AtPrograms(cast("Scene", SimpleNamespace(system=None, journal=journal)))
+    program = cast("Program", SimpleNamespace(send=lambda _: None, ended=ended))
+    with pytest.raises(subprocess.TimeoutExpired):
+        await at_programs._ends(program, signal.SIGTERM)
+    assert journal.unmet == ["an end by SIGTERM within 60 s"]
 
 
 async def test_an_accident_that_is_at_fault_itself_ends_the_run() -> None:

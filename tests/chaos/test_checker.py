@@ -1,157 +1,46 @@
 """The checker lets a good history pass and finds what is wrong with each of these."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.chaos.checker import check
-from tests.chaos.history import Call, Event, History, Published, Run, Tale
+from tests.chaos.history import History, Published, Stop, Tale
 from tests.chaos.rules_of_a_job import OF_ONE_JOB
 from tests.chaos.rules_of_the_whole import OF_ALL
-from tests.chaos.stories import LEASE_S, good
-
-Spoil = Callable[[History], History]
-
-
-def event(job: str, seq: int, /, **changes: Any) -> Spoil:
-    """Change one event, and what Kafka has of it."""
-
-    def spoil(history: History) -> History:
-        changed = [
-            replace(e, **changes) if (e.job, e.seq) == (job, seq) else e for e in history.events
-        ]
-        assert changed != history.events
-        return in_kafka_too(replace(history, events=changed))
-
-    return spoil
-
-
-def moved(job: str, seq: int, by_s: float) -> Spoil:
-    def spoil(history: History) -> History:
-        (at,) = [e.at for e in history.events if (e.job, e.seq) == (job, seq)]
-        return event(job, seq, at=at + by_s)(history)
-
-    return spoil
-
-
-def no_event(job: str, seq: int) -> Spoil:
-    return lambda h: in_kafka_too(
-        replace(h, events=[e for e in h.events if (e.job, e.seq) != (job, seq)])
-    )
-
-
-def more_events(job: str, *moves: tuple[str, str, int | None]) -> Spoil:
-    """Let the job go on: (status, reason, token) each, and its row with it."""
-
-    def spoil(history: History) -> History:
-        told = [e for e in history.events if e.job == job]
-        for status, reason, token in moves:
-            last = told[-1]
-            told.append(
-                Event(
-                    last.eid + 1,
-                    job,
-                    last.seq + 1,
-                    last.to_status,
-                    status,
-                    last.at + LEASE_S,
-                    reason,
-                    last.attempt + (status == "RUNNING"),
-                    token,
-                    "w" if status in ("ASSIGNED", "RUNNING") else None,
-                )
-            )
-        others = [e for e in history.events if e.job != job]
-        starts = sum(e.to_status == "RUNNING" for e in told)
-        longer = replace(history, events=others + told)
-        end = row(job, status=told[-1].to_status, seq=len(told), attempt=starts)
-        return in_kafka_too(end(longer))
-
-    return spoil
-
-
-def row(job: str, /, **changes: Any) -> Spoil:
-    def spoil(history: History) -> History:
-        changed = [replace(r, **changes) if r.job == job else r for r in history.rows]
-        assert changed != history.rows
-        return replace(history, rows=changed)
-
-    return spoil
-
-
-def no_row(job: str) -> Spoil:
-    return lambda h: replace(h, rows=[r for r in h.rows if r.job != job])
-
-
-def one_more_row(like: str, **changes: Any) -> Spoil:
-    def spoil(history: History) -> History:
-        (model,) = [r for r in history.rows if r.job == like]
-        told = [replace(e, job="twin", eid=e.eid + 9_000) for e in history.events if e.job == like]
-        ran = [replace(r, job="twin", nonce="twin") for r in history.runs if r.job == like]
-        twin = replace(model, job="twin", result="twin", **changes)
-        return in_kafka_too(
-            replace(
-                history,
-                rows=[*history.rows, twin],
-                events=[*history.events, *told],
-                runs=[*history.runs, *ran],
-            )
-        )
-
-    return spoil
-
-
-def one_more_call(*call: Any) -> Spoil:
-    return lambda h: replace(h, calls=[*h.calls, Call(*call)])
-
-
-def run(job: str, attempt: int, /, **changes: Any) -> Spoil:
-    def spoil(history: History) -> History:
-        changed = [
-            replace(r, **changes) if (r.job, r.attempt) == (job, attempt) else r
-            for r in history.runs
-        ]
-        assert changed != history.runs
-        return replace(history, runs=changed)
-
-    return spoil
-
-
-def one_more_run(*run: Any) -> Spoil:
-    return lambda h: replace(h, runs=[*h.runs, Run(*run)])
-
-
-def no_run(job: str) -> Spoil:
-    return lambda h: replace(h, runs=[r for r in h.runs if r.job != job])
-
-
-def alive(nonce: str) -> Spoil:
-    return lambda h: replace(h, alive=[nonce])
-
-
-def kafka(change: Callable[[list[Published]], Sequence[Published]]) -> Spoil:
-    return lambda h: replace(h, published=change(list(h.published or ())))
-
-
-def in_kafka_too(history: History) -> History:
-    """Let the relay have sent what is on record, so that only the record is wrong."""
-    told = [Published(e.eid, e.job, e.seq, e.to_status) for e in history.events]
-    return replace(history, published=told)
-
-
-def both(*spoils: Spoil) -> Spoil:
-    def spoil(history: History) -> History:
-        for each in spoils:
-            history = each(history)
-        return history
-
-    return spoil
-
+from tests.chaos.spoils import (
+    Spoil,
+    alive,
+    both,
+    call,
+    event,
+    kafka,
+    more_events,
+    moved,
+    no_event,
+    no_events,
+    no_row,
+    no_run,
+    one_more_call,
+    one_more_row,
+    one_more_run,
+    renewed,
+    row,
+    run,
+    stopped,
+)
+from tests.chaos.stories import good
 
 REVIVED = (("PENDING", "OPERATOR_RETRY", None), ("ASSIGNED", "CLAIMED", 990))
-AGAIN = (("FAILED", "LEASE_EXPIRED", 410), ("PENDING", "RETRY_DUE", None))
+REFUSED_AGAIN = ("FAILED", "REFUSED", 990)
+UNASKED = (
+    ("PENDING", "RETRY_DUE", None),
+    ("ASSIGNED", "CLAIMED", 690),
+    ("RUNNING", "STARTED", 690),
+    ("DONE", "COMPLETED", 690),
+)
 
 PLANTED: dict[str, tuple[str, Spoil]] = {
     # Submissions.
@@ -161,6 +50,7 @@ PLANTED: dict[str, tuple[str, Spoil]] = {
     "a job that nobody submitted": ("I1", one_more_row("first", ref="whose")),
     "an answer names the job of another call": ("I1", one_more_call("ref-second", "first")),
     "a job without its submission": ("I1", no_event("plain", 1)),
+    "a job without any event": ("I1", no_events("plain")),
     "a call that was not answered made two jobs": (
         "I1",
         both(one_more_row("first", ref="unknown"), row("second", ref="unknown")),
@@ -186,6 +76,7 @@ PLANTED: dict[str, tuple[str, Spoil]] = {
         "I3",
         more_events("late", ("ASSIGNED", "CLAIMED", 690), ("RUNNING", "STARTED", 690)),
     ),
+    "dead, then due again and done": ("I3", more_events("late", *UNASKED)),
     # Leases.
     "a token is used again": ("I4", event("failing", 6, token=201)),
     "a token is smaller than the one before": ("I4", event("failing", 6, token=7)),
@@ -196,12 +87,20 @@ PLANTED: dict[str, tuple[str, Spoil]] = {
     "two leases overlap": ("I4", moved("failing", 6, by_s=-1.0)),
     "claimed again after an end for good": ("I4", event("failing", 4, reason="REFUSED")),
     "a lease is taken back too early": ("I4", moved("crashed", 4, by_s=-1.0)),
+    "a lease is taken back too early after its renewal": ("I4", renewed("crashed", 0.1)),
+    "a lease is taken back too early after its start": ("I4", moved("crashed", 3, by_s=1.0)),
     # The way.
     "an illegal move": ("I5", event("plain", 4, from_status="ASSIGNED")),
     "a move from where the job was not": ("I5", event("failing", 5, from_status="DONE")),
     "the row is not where its events lead": ("I5", row("plain", status="DEAD_LETTERED")),
     "the row counts another attempt": ("I5", row("failing", attempt=1)),
     "the row has another sequence": ("I5", row("failing", seq=7)),
+    "done for a failure": ("I5", event("plain", 4, reason="HANDLER_FAILED")),
+    "dead because it was due": ("I5", event("late", 2, reason="RETRY_DUE")),
+    "dead because it was claimed": ("I5", event("spent", 5, reason="CLAIMED")),
+    "handed back, then due": ("I5", event("crashed", 9, reason="RETRY_DUE")),
+    "refused, then exhausted": ("I5", event("refused", 5, reason="RETRIES_EXHAUSTED")),
+    "asked for another time, then handed back": ("I5", event("patient", 9, reason="RELEASED")),
     # What it costs.
     "a retry was not charged": ("I6", row("failing", retries=0)),
     "a hand-back was charged": ("I6", row("crashed", retries=2)),
@@ -217,15 +116,60 @@ PLANTED: dict[str, tuple[str, Spoil]] = {
         "I6",
         event("spent", 5, reason="CRASH_LIMIT"),
     ),
+    "stopped before the crash limit in an earlier life": (
+        "I6",
+        both(event("spent", 5, reason="CRASH_LIMIT"), more_events("spent", *REVIVED)),
+    ),
+    "another number of retries than was sent": ("I6", row("refused", max_retries=4)),
+    "another number of retries than the queue's": (
+        "I6",
+        both(call("ref-refused", max_retries=None), row("refused", max_retries=4)),
+    ),
+    "exhausted before its retries are": ("I6", row("spent", max_retries=3)),
+    "due again though no retry is left": ("I6", row("failing", max_retries=0)),
     # Who ended it.
     "a stale token completes": ("I7", event("failing", 8, token=201)),
     "another worker starts it": ("I7", event("plain", 3, worker="other")),
     "the result is that of a lost attempt": ("I7", row("crashed", result="crashed/1")),
+    "a failure of an attempt that was over ends the next one": (
+        "I7",
+        event("helped", 8, detail="helped/1"),
+    ),
+    "another time is asked for by an attempt that was over": (
+        "I7",
+        event("patient", 8, detail="patient/1"),
+    ),
+    "a failure of an earlier life ends the next one": (
+        "I7",
+        both(
+            more_events("refused", *REVIVED, ("RUNNING", "STARTED", 990), REFUSED_AGAIN),
+            event("refused", 8, attempt=1),
+            event("refused", 9, attempt=1, detail="refused/1"),
+        ),
+    ),
+    "a refusal that no attempt told of": ("I7", event("refused", 4, detail="")),
     "the result is nobody's": ("I7", row("plain", result="made up")),
+    "the result is lost": ("I7", row("plain", result=None)),
     # When.
     "claimed before it is due": ("I9", row("delayed", not_before=9.0)),
-    "started after its time to live": ("I9", row("plain", ttl_s=0.1)),
+    "started after its time to live": ("I8", row("plain", ttl_s=0.1)),
+    "started after its time to live, counted from its retry": ("I8", row("helped", ttl_s=0.1)),
+    "out of time too early": ("I8", moved("late", 2, by_s=-0.5)),
+    "out of time and never had one": ("I8", row("late", ttl_s=None)),
+    "out of time though it was started": (
+        "I8",
+        both(event("refused", 5, reason="TTL_EXPIRED"), row("refused", ttl_s=0.4)),
+    ),
     "a charged retry did not wait": ("I9", event("failing", 5, reason="LEASE_EXPIRED")),
+    "a charged retry waited too little": ("I9", moved("failing", 5, by_s=-0.08)),
+    "a delay was lost": ("I9", row("delayed", not_before=None)),
+    "a delay was made up": ("I9", row("plain", not_before=0.05)),
+    "a shorter delay was stored": ("I9", row("delayed", not_before=4.9)),
+    "a time to live was lost": ("I9", row("delayed", ttl_s=None)),
+    "a time to live was made up": ("I9", row("plain", ttl_s=9.0)),
+    "a longer time to live was stored": ("I9", row("delayed", ttl_s=2.1)),
+    "made before it was sent": ("I9", row("second", created_at=0.5)),
+    "made after it was answered": ("I9", row("second", created_at=1.5)),
     # The record.
     "a gap": ("I10", no_event("crashed", 5)),
     "a sequence twice": ("I10", event("plain", 3, seq=2)),
@@ -249,6 +193,15 @@ PLANTED: dict[str, tuple[str, Spoil]] = {
         "I15",
         both(event("failing", 4, reason="TIMED_OUT"), run("failing", 1, last_seen_at=9.0)),
     ),
+    "an attempt lives on though its lease was lost": ("I15", run("crashed", 1, last_seen_at=60.0)),
+    "an attempt lives on though another worker stood still": (
+        "I15",
+        both(run("crashed", 1, last_seen_at=60.0), stopped(Stop("other", 0.0, 60.0))),
+    ),
+    "an attempt lives on after its worker stood still": (
+        "I15",
+        both(run("crashed", 1, last_seen_at=60.0), stopped(Stop("w", 0.0, 40.0))),
+    ),
     "an attempt lives at the end": ("I15", alive("failing/1")),
     "an attempt that lost its lease lives at the end": ("I15", alive("crashed/1")),
     "an attempt of an earlier life lives at the end": (
@@ -259,6 +212,7 @@ PLANTED: dict[str, tuple[str, Spoil]] = {
     "one attempt ran twice": ("I17", one_more_run("plain", 1, "n", 0.5, 0.6)),
     "completed and never run": ("I17", no_run("second")),
     "failed and never run": ("I17", no_run("spent")),
+    "refused and never run": ("I17", both(event("spent", 4, reason="REFUSED"), no_run("spent"))),
     "completed and cut off": ("I17", run("second", 1, returned=False)),
 }
 
@@ -277,8 +231,14 @@ def test_a_cancelled_job_whose_lease_was_lost_may_run_on() -> None:
     assert check(row("spent", by_holder=False)(outlived(good()))) == []
 
 
+def test_an_attempt_hears_that_its_lease_is_lost_once_its_worker_goes_on() -> None:
+    late = both(run("crashed", 1, last_seen_at=60.0), stopped(Stop("w", 0.0, 55.0)))
+    assert check(late(good())) == []
+
+
 def test_a_job_that_an_operator_retried_is_due_at_once() -> None:
     early = both(more_events("late", *REVIVED), row("late", not_before=9_999.0))
+    early = both(early, call("ref-late", delay_s=9_999.0))
     assert "I9" not in {v.invariant for v in check(early(good()))}
 
 

@@ -4,8 +4,7 @@ import pytest
 
 from tests.chaos.checker import check
 from tests.chaos.history import History, Published
-from tests.chaos.stories import good, rare
-from tests.chaos.test_checker import (
+from tests.chaos.spoils import (
     Spoil,
     both,
     event,
@@ -20,6 +19,7 @@ from tests.chaos.test_checker import (
     row,
     run,
 )
+from tests.chaos.stories import good, rare
 
 SAID: dict[str, Spoil] = {
     "events or runs of a job that has no row": no_row("plain"),

@@ -1,4 +1,4 @@
-"""What is read of attempts that did not come to their end."""
+"""What is read of attempts that did not come to their end, and of renewals."""
 
 import asyncio
 import subprocess
@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.reading import outlasting, read_notes
+from jobqueue.store.leases import renew_leases
+from jobqueue.store.pool import Connection
+from tests.chaos.reading import note_promises, outlasting, read_notes, read_promises
+from tests.support.store import WORKER, add_queue, claim, submit
+
+_UNTIL = "SELECT extract(epoch FROM expires_at)::float8 FROM jobqueue.leases WHERE id = $1"
 
 
 @pytest.fixture
@@ -57,3 +62,14 @@ async def test_an_attempt_that_returned_is_over_whatever_its_process_does(
     (run,), unfinished = read_notes(begun(tmp_path, attempt.pid, now, f"returned nonce {now}"))
     assert run.returned
     assert not unfinished
+
+
+async def test_of_each_renewed_lease_is_kept_until_when_it_was_to_last(conn: Connection) -> None:
+    await note_promises(conn)
+    await add_queue(conn)
+    await submit(conn, 2)
+    renewed, _ = [job.lease for job in await claim(conn, 2)]
+    for lease_s in (60.0, 90.0):
+        await renew_leases(conn, worker=WORKER, leases=[renewed], lease_s=lease_s)
+    until = await conn.fetchval(_UNTIL, renewed.job)
+    assert await read_promises(conn) == {renewed.token: until}

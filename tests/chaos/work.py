@@ -1,5 +1,7 @@
 """What the workers of the chaos runs run. Each attempt writes its own notes, beside the record.
 
+What it returns or raises has its nonce, by which the record is compared with the notes.
+
 A note is one line in a file of the process that writes it, so that a kill loses none that was
 written: ``begun JOB ATTEMPT NONCE TIME``, ``alive NONCE TIME``, ``returned NONCE TIME``.
 """
@@ -7,6 +9,7 @@ written: ``begun JOB ATTEMPT NONCE TIME``, ``alive NONCE TIME``, ``returned NONC
 import asyncio
 import os
 import random
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,15 +87,22 @@ async def flaky(context: Context) -> str:
     """Fail one time in two."""
     with noted(context) as nonce:
         if random.random() < 0.5:
-            raise ValueError("as it happens")
+            raise ValueError(nonce)
         return nonce
 
 
 @handler("doomed")
 async def doomed(context: Context) -> None:
     """Fail for good."""
+    with noted(context) as nonce:
+        raise Fail(nonce)
+
+
+@handler("killer")
+async def killer(context: Context) -> None:
+    """Kill the worker."""
     with noted(context):
-        raise Fail("no retry can help")
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 @handler("later")
@@ -100,5 +110,5 @@ async def later(context: Context) -> str:
     """Ask for another time once."""
     with noted(context) as nonce:
         if context.attempt == 1:
-            raise RetryLater(0.2, "not yet")
+            raise RetryLater(0.2, nonce)
         return nonce
