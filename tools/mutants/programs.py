@@ -307,6 +307,14 @@ PROGRAMS = (
     ),
     # At the door, and before it.
     Mutant(
+        "a delay counts by the caller's clock",
+        "jobqueue/client/messages.py",
+        "message.delay.CopyFrom(_duration(spec.delay_s))",
+        "due = datetime.now(UTC).timestamp() + spec.delay_s\n"
+        "        message.not_before.FromDatetime(datetime.fromtimestamp(due, UTC))",
+        "tests/process/test_clock_skew.py",
+    ),
+    Mutant(
         "a connection to Redis that was reset while idle costs a turn",
         "jobqueue/coordination/redis_lock.py",
         "_DEAD = (ConnectionLost, RuntimeError)",

@@ -11,6 +11,27 @@ _PARTITION_TESTS = "tests/store/test_partitions.py"
 
 RETENTION = (
     Mutant(
+        "a clock that jumped ahead takes the newest events",
+        f"{_SQL}/list_old_partitions.sql",
+        "WHERE w.outlived",
+        "WHERE true",
+        _PARTITION_TESTS,
+    ),
+    Mutant(
+        "a restored dump goes to Kafka again and again",
+        f"{_SQL}/open_event_window.sql",
+        "AND e.xid < pg_snapshot_xmax(pg_current_snapshot())",
+        "AND true",
+        "tests/store/test_cursor.py",
+    ),
+    Mutant(
+        "events of jobs that nothing is known of go to Kafka",
+        f"{_SQL}/read_event_window.sql",
+        "AND coalesce(j.job_id, r.job_id) IS NOT NULL",
+        "",
+        "tests/store/test_cursor.py",
+    ),
+    Mutant(
         "however many removed jobs there are, they are forgotten at once or not at all",
         f"{_SQL}/forget_removed_jobs.sql",
         "WHERE r.id > $1::bigint ORDER BY r.id LIMIT $2::int",
@@ -22,6 +43,13 @@ RETENTION = (
         "jobqueue/reaper/upkeep.py",
         "self.tell(error, step=step.name)\n            return False",
         "self.tell(error, step=step.name)\n            raise",
+        _DUTIES,
+    ),
+    Mutant(
+        "an outage in the midst of the hourly upkeep puts it off for an hour",
+        "jobqueue/reaper/upkeep.py",
+        "if connection_lost(error.__cause__ or error):",
+        "if False:",
         _DUTIES,
     ),
     Mutant(

@@ -38,7 +38,7 @@ TOLD = (
     Mutant(
         "a page of rare jobs looks through all that ever ended",
         "jobqueue/store/jobs.py",
-        "return await db.fetchval(_LIST_END, before, LOOKED_THROUGH) or 0",
+        "return await db.fetchval(_LIST_END, before, LOOKED_THROUGH, *flags) or 0",
         "return 0",
         "tests/store/test_desk.py",
     ),
@@ -55,5 +55,19 @@ TOLD = (
         " or (left is not None and monotonic() > ends_at)",
         "",
         "tests/unit/cli/test_ctl_output.py",
+    ),
+    Mutant(
+        "a tail walks the ids of events that are long gone",
+        "jobqueue/events/tail.py",
+        "max(upto, first - _DISORDER)",
+        "upto",
+        "tests/store/test_tail.py",
+    ),
+    Mutant(
+        "a tail goes on from places without what commits late",
+        "jobqueue/events/tail.py",
+        "if past else self._told(place)",
+        "if past else self._told(Place(place.step, place.step.end.last_eid))",
+        "tests/store/test_tail.py",
     ),
 )

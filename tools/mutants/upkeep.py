@@ -159,8 +159,8 @@ UPKEEP = (
     Mutant(
         "a retry waits for ever for a row that is held",
         _MOVES,
-        "LANGUAGE plpgsql SET lock_timeout = '2s' AS $$",
-        "LANGUAGE plpgsql SET lock_timeout = '3min' AS $$",
+        "LANGUAGE plpgsql SET lock_timeout = '2s' SET",
+        "LANGUAGE plpgsql SET lock_timeout = '3min' SET",
         _OPERATORS,
         nth=2,
     ),
@@ -202,15 +202,15 @@ UPKEEP = (
     Mutant(
         "an operator's retry of long ago answers for one without an answer",
         "jobqueue/submission/jobs.py",
-        "e.sequence > after and ",
-        "",
+        "job_id, after=after))",
+        "job_id))",
         "tests/store/test_unclear_moves.py",
     ),
     Mutant(
         "a worker's twin is heard",
         f"{_SQL}/beat_worker.sql",
-        " AND ($4::text IS NULL OR hostname = $4::text AND pid = $5::int)",
-        " AND ($4::text IS NULL OR $5::int IS NOT NULL)",
+        "hostname = $4::text AND pid = $5::int AS ours",
+        "$5::int IS NOT NULL AS ours",
         "tests/store/test_workers.py",
     ),
     Mutant(
@@ -302,8 +302,8 @@ UPKEEP = (
     Mutant(
         "what events need of a job goes before they are sent",
         f"{_SQL}/forget_removed_jobs.sql",
-        "WHERE NOT pg_visible_in_snapshot(r.xid, c.snapshot))",
-        "WHERE false)",
+        "WHERE NOT pg_visible_in_snapshot(r.xid, c.snapshot)",
+        "WHERE false",
         "tests/store/test_partitions.py",
     ),
     Mutant(
@@ -364,7 +364,7 @@ UPKEEP = (
     ),
     Mutant(
         "an event that was resent in vain is sent again for ever",
-        f"{_SQL}/park_event.sql",
+        f"{_SQL}/park_events.sql",
         ", resend_at = NULL",
         "",
         "tests/store/test_cursor.py",

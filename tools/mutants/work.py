@@ -252,4 +252,47 @@ WORK = (
         "SELECT id, at, ttl_expires_at, queue_id, seq + 2",
         _SETTLES,
     ),
+    # Remote workers, and who they are.
+    Mutant(
+        "hints put off a full stream's look for room",
+        "jobqueue/lease/outlet.py",
+        "if not self._full:  #",
+        "if self._room:  #",
+        "tests/process/test_worker_streams.py",
+    ),
+    Mutant(
+        "a job whose start fails once claims have ended is kept",
+        "jobqueue/remote/leases.py",
+        "        if self._claiming:",
+        "        if self._types:",
+        "tests/process/test_remote_claims.py",
+    ),
+    Mutant(
+        "a server takes back what its worker has started",
+        f"{_SQL}/lock_assigned_leases.sql",
+        "WHERE NOT l.running\n",
+        "",
+        "tests/races/test_hand_back.py",
+    ),
+    Mutant(
+        "a server takes back what its worker is starting",
+        f"{_SQL}/lock_assigned_leases.sql",
+        "\nFOR UPDATE OF l",
+        "",
+        "tests/races/test_hand_back.py",
+    ),
+    Mutant(
+        "a beat goes by the row that it found before it waited",
+        f"{_SQL}/beat_worker.sql",
+        "    FOR NO KEY UPDATE\n",
+        "",
+        "tests/store/test_workers.py",
+    ),
+    Mutant(
+        "a worker that got another number goes on",
+        "jobqueue/lease/keeper.py",
+        "elif known != worker:",
+        "elif known < 0:",
+        "tests/process/test_lost_registration.py",
+    ),
 )
