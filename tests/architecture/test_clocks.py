@@ -13,6 +13,7 @@ TOLD_ONLY = {
     "rpc/admin_service.py": "since when a server has been up",
     "rpc/tls.py": "certificates say until which date they are valid",
     "telemetry/leases.py": "spans begin at a date",
+    "transport/certificates.py": "certificates of callers, too, say when they are valid",
 }
 """Where a program looks at its machine's date, and what for. None is about a job."""
 

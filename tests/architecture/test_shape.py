@@ -61,6 +61,7 @@ def test_every_room_says_what_it_is_for() -> None:
                 "CheckProgress",
                 "Client",
                 "ComponentStatus",
+                "EventPage",
                 "Finding",
                 "Job",
                 "JobEvent",

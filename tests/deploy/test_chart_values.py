@@ -278,6 +278,18 @@ ALWAYS_SECRET = sorted(SECRETS - {"kafka.options"})
             {"worker": {"autoscaling": {"type": "hpa", "maxReplicas": 1}}},
             "pools.default.autoscaling.minReplicas: is above maxReplicas",
         ),
+        (
+            {"config": {"JQ_KAFKA_SASL_MECHANISM": "SCRAM-SHA-512"}},
+            "is for servers alone, and may stop workers: it belongs into server.config",
+        ),
+        (
+            {"worker": {"config": {"JQ_REDIS_ADDR": "r:6379"}}},
+            "worker.config.JQ_REDIS_ADDR: is for",
+        ),
+        (
+            {"pools": [{"name": "a", "config": {"JQ_AUTH_JWT_AUDIENCE": "q"}}]},
+            "pools.a.config.JQ_AUTH_JWT_AUDIENCE: is for servers alone",
+        ),
         ({"worker": {"handlers": []}}, "pools.default.handlers: is needed"),
         ({"pools": [{"name": "a"}, {"name": "a"}]}, "pools.a: is there twice"),
         (

@@ -13,6 +13,7 @@ import grpc
 import pytest
 import yaml
 
+from jobqueue.externalscaler import externalscaler_pb2
 from jobqueue.v1 import admin_service_pb2, event_service_pb2, job_service_pb2, worker_service_pb2
 from tests.support.metrics import Page, metrics_port, read_page
 from tests.support.prometheus import Prometheus, needed, running_prometheus
@@ -21,9 +22,11 @@ from tests.support.waiting import eventually_sync
 from tools.metrics_dump import Load, Stage, ended, running, work
 from tools.monitoring.__main__ import DASHBOARDS, FOLDER, RULES, stale
 from tools.monitoring.grafana import WIDTH
+from tools.monitoring.server import STREAMS
 
 Json = dict[str, Any]
 
+CALLS = "jq_grpc_request_duration_seconds_count"
 LOAD = Load(jobs=100, queues=2, restarts=0)
 _OF_TARGETS = {"job", "instance", "namespace", "__name__"}
 _VARIABLES = {
@@ -61,6 +64,12 @@ def _rules() -> list[Json]:
 def test_the_files_are_what_their_descriptions_make() -> None:
     assert stale() == [], "make monitoring"
     assert {path.stem for path in (FOLDER / "dashboards").iterdir()} == set(DASHBOARDS)
+
+
+def test_streams_are_left_out_where_it_matters_how_calls_end_and_how_long_they_take() -> None:
+    assert set(STREAMS.split("|")) == {name for name, stream in _methods().items() if stream}
+    (failing,) = (rule for rule in _rules() if rule.get("alert") == "JqCallsFail")
+    assert failing["expr"].count(f'method!~"{STREAMS}"') == failing["expr"].count(CALLS)
 
 
 def test_links_lead_to_dashboards_that_there_are() -> None:
@@ -134,7 +143,7 @@ class Scraped:
 
     def __init__(self, *pages: Page) -> None:
         self._labels: dict[str, set[str]] = {}
-        self._values: dict[str, set[str]] = {"method": _methods(), "status_code": _codes()}
+        self._values: dict[str, set[str]] = {"method": set(_methods()), "status_code": _codes()}
         for sample in itertools.chain.from_iterable(page.samples for page in pages):
             self._labels.setdefault(sample.name, set()).update(sample.labels)
             for label, value in sample.labels.items():
@@ -164,10 +173,15 @@ class Scraped:
         return any(re.fullmatch(pattern, value) for value in self._values.get(label, ()))
 
 
-def _methods() -> set[str]:
+def _methods() -> dict[str, bool]:
+    """Return the calls, and whether each is a stream."""
     files = (admin_service_pb2, event_service_pb2, job_service_pb2, worker_service_pb2)
-    services = [s for file in files for s in file.DESCRIPTOR.services_by_name.values()]
-    return {f"{service.name}/{method.name}" for service in services for method in service.methods}
+    return {
+        f"{service.name}/{method.name}": method.server_streaming
+        for file in (*files, externalscaler_pb2)
+        for service in file.DESCRIPTOR.services_by_name.values()
+        for method in service.methods
+    }
 
 
 def _codes() -> set[str]:
@@ -212,6 +226,7 @@ def _unanswered(prometheus: Prometheus) -> list[str]:
     ]
 
 
+@pytest.mark.timeout(600)
 def test_living_programs_have_every_metric_label_and_value_and_answer_every_panel(
     tmp_path: Path, validated: Callable[[str], None]
 ) -> None:

@@ -17,6 +17,8 @@ from tests.support.redis import free_port
 from tests.support.waiting import eventually_sync
 from tools.image_content import BASES, CONTENT_LIMIT, IMAGE_LIMIT, size_of
 
+pytestmark = pytest.mark.timeout(600)  # whoever is first makes the environments
+
 ROOT = Path(__file__).parents[2]
 
 # The last ones are started as programs of their own, by file or by name.

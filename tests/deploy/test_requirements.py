@@ -1,4 +1,4 @@
-"""What goes into the images is pinned, fits pyproject.toml, and leaves nothing out (R-10.1)."""
+"""What is installed is pinned and fits pyproject.toml; images lack nothing (R-10.1)."""
 
 import re
 import tomllib
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "deploy" / "image" / "requirements"
@@ -17,6 +18,8 @@ DECLARED = {
     canonicalize_name(found.name): found
     for found in map(Requirement, _PROJECT["project"]["dependencies"])
 }
+_EXTRAS = _PROJECT["project"]["optional-dependencies"]
+_CONSTRAINTS = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
 
 
 def named(name: str) -> set[NormalizedName]:
@@ -43,6 +46,24 @@ def pinned(name: str) -> dict[NormalizedName, str]:
 @pytest.mark.parametrize("name", LISTS)
 def test_each_package_of_a_list_is_pinned_with_hashes(name: str) -> None:
     assert named(name) <= pinned(name).keys()
+
+
+def installed() -> dict[NormalizedName, str]:
+    """Return package → version of what `make setup` installs."""
+    lines = [Requirement(line) for line in _CONSTRAINTS if not line.startswith("#")]
+    return {canonicalize_name(x.name): str(x.specifier).removeprefix("==") for x in lines}
+
+
+def test_each_package_of_a_development_environment_is_pinned_in_a_version_that_is_allowed() -> None:
+    declared = [*DECLARED.values(), *map(Requirement, _EXTRAS["dev"] + _EXTRAS["embedded"])]
+    versions = {name: Version(version) for name, version in installed().items()}
+    refused = [x for x in declared if versions[canonicalize_name(x.name)] not in x.specifier]
+    assert refused == []
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_what_ships_is_what_is_tested(name: str) -> None:
+    assert pinned(name).items() <= installed().items()
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -1,11 +1,13 @@
 """What docs/deploy.md says of a restored dump, on two real clusters."""
 
 import asyncio
+import os
 import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import UUID
+from urllib.parse import parse_qsl, urlsplit, urlunsplit
+from uuid import UUID, uuid4
 
 import asyncpg
 import pytest_asyncio
@@ -15,9 +17,11 @@ from jobqueue.domain.lease import LeasedJob
 from jobqueue.embedded.binaries import find_binaries
 from jobqueue.embedded.server import EmbeddedPostgres
 from jobqueue.store.pool import Connection, connect
+from tests.support.postgres import with_database
 from tests.support.programs import ServerProgram, WorkerProgram, run_ctl
+from tests.support.roles import worker_role
 from tests.support.store import add_queue, claim, path, settle, status, submit
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "deploy.md"
 
@@ -35,7 +39,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Restored:
-    """A cluster made from a dump, and what the first one had seen by its end."""
+    """A cluster with a restored dump, and what the first one had seen by its end."""
 
     dsn: str
     kept: UUID
@@ -44,40 +48,73 @@ class Restored:
     dumped: Numbers
     last: Numbers
 
+    def of(self, role: str) -> str:
+        """Return the DSN of the restored database for a role."""
+        parts = urlsplit(with_database(self.dsn, "jobqueue"))
+        return urlunsplit(parts._replace(netloc=f"{role}@{parts.netloc.rpartition('@')[2]}"))
+
 
 @pytest_asyncio.fixture
-async def restored(database: str, tmp_path: Path) -> AsyncIterator[Restored]:
+async def granted(database: str) -> AsyncIterator[str]:
+    """A database with the documented grants, to a role that no other cluster has."""
+    role = f"jq_worker_{uuid4().hex}"
+    db = await connect(database, connect_timeout_s=HANG_S)
+    await db.execute(worker_role(role))
+    yield database
+    await db.execute(f"DROP OWNED BY {role}; DROP ROLE {role}")
+    await db.close()
+
+
+@pytest_asyncio.fixture
+async def restored(granted: str, tmp_path: Path) -> AsyncIterator[Restored]:
     """A dump, after which one job ended and another came; restored in another cluster."""
     dump = tmp_path / "jobqueue.dump"
-    db = await connect(database)
+    db = await connect(granted, connect_timeout_s=HANG_S)
     await add_queue(db, retry=RetryPolicy(base_delay_s=0.1, max_delay_s=0.1))
     (kept,) = await submit(db, type="echo")
     await settle(db, await _claim(db))
     (repeated,) = await submit(db, type="echo", max_retries=1)
     running = await _claim(db)
     dumped = await _numbers(db)
-    await _run("pg_dump", "--format=custom", f"--file={dump}", database)
+    await _run("pg_dump", "--format=custom", f"--file={dump}", granted)
     await settle(db, running)
     (lost,) = await submit(db, type="echo")
     await claim(db, types=("echo",))
     last = await _numbers(db)
     await db.close()
     with EmbeddedPostgres(tmp_path / "pg") as cluster:
-        await _run(
-            *("pg_restore", "--exit-on-error", "--no-owner", "--no-privileges"),
-            *(f"--dbname={cluster.dsn}", str(dump)),
-        )
+        await _restore(cluster.dsn, dump)
         yield Restored(cluster.dsn, kept, repeated, lost, dumped, last)
+
+
+async def _restore(dsn: str, dump: Path) -> None:
+    """Do what the document says, from the role of the server to that of the workers."""
+    for statement in ("CREATE ROLE jq_user LOGIN", "DROP DATABASE jobqueue"):
+        await _execute(with_database(dsn, "postgres"), statement)
+    (commands,) = re.findall(r"\n( +createdb .*?)\n\n", DOCUMENT.read_text("utf-8"), re.DOTALL)
+    place = {f"PG{key.upper()}": value for key, value in parse_qsl(urlsplit(dsn).query)}
+    for command in commands.splitlines():
+        program, *arguments = command.replace(dump.name, str(dump)).split()
+        await _run(program, *arguments, PGUSER="postgres", **place)
+    await _execute(with_database(dsn, "jobqueue"), worker_role())
+
+
+async def _execute(dsn: str, script: str) -> None:
+    db = await asyncpg.connect(dsn)
+    await db.execute(script)
+    await db.close()
 
 
 async def test_a_restored_dump_is_whole_runs_on_and_gives_no_number_twice(
     restored: Restored, tmp_path: Path
 ) -> None:
-    db = await asyncpg.connect(restored.dsn)
+    db = await asyncpg.connect(restored.of("jq_user"))
     for statement in _documented():
         await db.execute(statement)
-    server = ServerProgram(restored.dsn, tmp_path, reaper_interval_ms=50, scheduler_interval_ms=50)
-    worker = WorkerProgram(restored.dsn, tmp_path, "--queues", "q")
+    server = ServerProgram(
+        restored.of("jq_user"), tmp_path, reaper_interval_ms=50, scheduler_interval_ms=50
+    )
+    worker = WorkerProgram(restored.of("jq_worker"), tmp_path, "--queues", "q")
     try:
         server.ready()
         await eventually(
@@ -124,11 +161,12 @@ async def _is_done(db: asyncpg.Connection, job_id: UUID) -> bool:
     return await status(db, job_id) == "DONE"
 
 
-async def _run(program: str, *arguments: str) -> None:
+async def _run(program: str, *arguments: str, **environment: str) -> None:
     """Run a program of PostgreSQL's, of the version that the tests run on."""
     ended = await asyncio.create_subprocess_exec(
         find_binaries().folder / program,
         *arguments,
+        env=os.environ | environment,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )

@@ -27,7 +27,13 @@ from tests.deploy.support_terraform import (
     strings,
 )
 
-OVERLAY = Path(__file__).parents[2] / "k8s" / "overlays" / "production"
+K8S = Path(__file__).parents[2] / "k8s"
+OVERLAY = K8S / "overlays" / "production"
+SCALERS = (
+    ("base/server-scaling.yaml", "maxReplicas", "max_servers"),
+    ("components/hpa/worker-hpa.yaml", "maxReplicas", "max_worker_processes"),
+    ("components/keda/scaled-object.yaml", "maxReplicaCount", "max_worker_processes"),
+)
 MODULES = modules()
 ENTRANCE = load(ROOT)
 
@@ -202,6 +208,17 @@ def test_roles_of_iam_are_for_the_service_accounts_of_the_manifests() -> None:
         call["service_account"] for call in ENTRANCE.calls.values() if "service_account" in call
     }
     assert accounts == {"jq-server", "jq-worker"}
+
+
+@pytest.mark.parametrize("example", examples(), ids=lambda example: example.name)
+def test_the_database_is_given_connections_for_all_pods_that_the_manifests_may_make(
+    example: Module,
+) -> None:
+    fleet = example.calls["jobqueue"]["fleet"]
+    for file, key, size in SCALERS:
+        scalers = yaml.safe_load_all((K8S / file).read_text("utf-8"))
+        (most,) = (s["spec"][key] for s in scalers if key in s["spec"])
+        assert fleet[size] >= most, f"{size} of {file}"
 
 
 def test_the_production_overlay_finds_its_settings_and_its_nodes_here() -> None:

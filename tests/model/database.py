@@ -16,6 +16,7 @@ from jobqueue.store.pool import Connection, connect
 from jobqueue.store.workers import register_worker
 from tests.model.facts import Event
 from tests.support.postgres import database_of
+from tests.support.waiting import HANG_S
 from tests.support.workers import facts
 
 T = TypeVar("T")
@@ -109,7 +110,7 @@ class Database:
     def __init__(self, dsn: str) -> None:
         self._loop = asyncio.new_event_loop()
         self.start = self.run(_prepare(dsn))
-        self.db: Connection = self.run(connect(dsn))
+        self.db: Connection = self.run(connect(dsn, connect_timeout_s=HANG_S))
         self.workers = {name: self.run(register_worker(self.db, facts(name))) for name in WORKERS}
         self.worker_names = {number: name for name, number in self.workers.items()}
         self._numbers: dict[int, UUID] = {}
@@ -183,7 +184,7 @@ class Database:
 
 async def _prepare(dsn: str) -> datetime:
     """Give the database our clock; return where it starts."""
-    connection = await connect(dsn)
+    connection = await connect(dsn, connect_timeout_s=HANG_S)
     start: datetime = await connection.fetchval("SELECT date_trunc('second', now())")
     await connection.execute(_CLOCK.format(name=database_of(dsn), start=start.isoformat()))
     await connection.close()

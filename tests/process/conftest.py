@@ -10,6 +10,7 @@ import pytest_asyncio
 from jobqueue.store.pool import Connection, connect
 from tests.support.soundness import assert_sound
 from tests.support.store import add_queue
+from tests.support.waiting import HANG_S
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def seed() -> int:
 @pytest_asyncio.fixture
 async def db(database: str) -> AsyncIterator[Connection]:
     """A connection to a database with one queue; sound at the end."""
-    connection = await connect(database)
+    connection = await connect(database, connect_timeout_s=HANG_S)
     await add_queue(connection)
     yield connection
     await assert_sound(connection)

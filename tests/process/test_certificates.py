@@ -47,6 +47,8 @@ async def way(database: str, authority: Authority, served: Pair) -> AsyncIterato
         link.close()
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 async def test_a_worker_outlives_the_end_of_its_certificate_and_a_change_of_ca(
     way: Link,
     authority: Authority,

@@ -1,4 +1,4 @@
-"""Servers and workers whose clocks are ten minutes off, in opposite directions, and are set."""
+"""Callers, servers and workers whose clocks are ten minutes off, and are set meanwhile."""
 
 import asyncio
 import json
@@ -17,14 +17,21 @@ import pytest_asyncio
 
 from jobqueue.client import AsyncClient, Job, JobSpec
 from tests.support.clocks import LIBRARY, OtherClock, sweep
-from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram, WorkerProgram
+from tests.support.facade import serving
+from tests.support.programs import (
+    Program,
+    RemoteWorkerProgram,
+    ServerProgram,
+    WorkerProgram,
+    run_ctl,
+)
 from tests.support.soundness import assert_sound
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(LIBRARY is None, reason="there is no libfaketime for this machine")
 
 OFF_S = 600
-LEASE_S = 6
+LEASE_S = 15
 SETTINGS = {
     "lease_duration_s": LEASE_S,
     "lease_renew_interval_s": 0.5,
@@ -85,6 +92,21 @@ async def fleet(database: str, conn: asyncpg.Connection, tmp_path: Path) -> Asyn
 def shell(queue: str, command: str, **more: object) -> JobSpec:
     payload = json.dumps({"command": command}).encode()
     return JobSpec(queue, payload, type="shell", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ahead_s", [OFF_S, -OFF_S])
+async def test_a_delay_is_as_long_as_it_was_said_whatever_clock_its_caller_has(
+    database: str, tmp_path: Path, ahead_s: int
+) -> None:
+    asked = ("job", "submit", "--queue", "default", "--payload", "x", "--delay", "60")
+    since = time.time() - 1
+    async with serving(database) as server:
+        with OtherClock(tmp_path / "callers", ahead_s).shown():
+            said = await asyncio.to_thread(run_ctl, f"127.0.0.1:{server.port}", *asked)
+        sweep(since)
+        assert said.returncode == 0, said.stderr
+        job = await server.get(said.stdout.decode().strip())
+    assert job.not_before.ToMicroseconds() - job.created_at.ToMicroseconds() == 60_000_000
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from jobqueue.store.pool import connect
 from tests.support.facade import serving
 from tests.support.soundness import assert_sound
 from tests.support.store import claim, probes, settlement
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 JOBS, WORKERS, OPERATORS = 200, 6, 10
 ROUNDS = int(os.environ.get("JQ_TEST_ROUNDS", "40"))
@@ -32,7 +32,7 @@ REAPED = "SELECT count(*) FROM jobqueue.job_event_log WHERE reason = 'LEASE_EXPI
 
 async def work(dsn: str, number: int, chance: random.Random, landed: Counter[str]) -> None:
     """Claim a few, renew and settle of all that were ever claimed, in any order: many too late."""
-    db = await connect(dsn)
+    db = await connect(dsn, connect_timeout_s=HANG_S)
     held: list[LeasedJob] = []
     for _ in range(ROUNDS):
         where = probes(chance.sample((KEPT, DOOMED), 2))

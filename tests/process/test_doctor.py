@@ -77,6 +77,8 @@ async def ended(conn: asyncpg.Connection) -> int:
     return int(await conn.fetchval("SELECT count(*) FROM jobqueue.finished"))
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 async def test_a_product_at_work_is_sound_and_a_lost_row_is_named(product: Product) -> None:
     conn, stop = await asyncpg.connect(product.dsn), asyncio.Event()
     feeding = asyncio.create_task(feed(product, stop))
@@ -86,6 +88,8 @@ async def test_a_product_at_work_is_sound_and_a_lost_row_is_named(product: Produ
     async def sound_while_jobs_ended() -> bool:
         before = await ended(conn)
         code, found = await asyncio.to_thread(look, product)
+        if [check for check, c in found.items() if c["verdict"] != "ok"] == ["clocks"]:
+            return False  # a beat that was long on its way looks like a clock that is off
         assert (code, {c["verdict"] for c in found.values()}) == (0, {"ok"}), found
         assert list(found) == list(Check)
         assert found["clocks"]["found"].startswith(f"{WORKERS} workers, ")

@@ -1,7 +1,9 @@
 """AdminService, called over the wire on a real server and database."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable
 
+import asyncpg
 import grpc
 import pytest
 import pytest_asyncio
@@ -9,6 +11,8 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from jobqueue.v1 import admin_service_pb2 as pb
+from jobqueue.v1 import job_service_pb2 as job_pb
+from jobqueue.v1.job_pb2 import JobSpec
 from tests.support.facade import Facade, bad_fields, reason, serving
 
 
@@ -92,6 +96,30 @@ async def test_a_queue_with_live_jobs_is_deleted_only_by_force(facade: Facade) -
     await facade.admin.DeleteQueue(pb.DeleteQueueRequest(name="mail", force=True))
     await refused(facade.admin.GetQueue(pb.GetQueueRequest(name="mail")), grpc.StatusCode.NOT_FOUND)
     assert (await facade.get(job_id)).reason == "CANCELLED"
+
+
+async def test_a_deletion_counts_the_jobs_of_its_queue_whoever_cancels_them(
+    facade: Facade,
+) -> None:
+    counts = {"few": 3, "many": 2_000}
+    for queue, count in counts.items():
+        await facade.admin.CreateQueue(pb.CreateQueueRequest(name=queue))
+        jobs = [JobSpec(queue=queue)] * count
+        await facade.jobs.SubmitJobs(job_pb.SubmitJobsRequest(jobs=jobs))
+    deleting = [
+        facade.admin.DeleteQueue(pb.DeleteQueueRequest(name=queue, force=True)) for queue in counts
+    ]
+    assert [answer.cancelled_count for answer in await asyncio.gather(*deleting)] == [3, 2_000]
+
+
+async def test_tables_that_cannot_be_read_leave_the_state_of_the_rest(
+    facade: Facade, conn: asyncpg.Connection
+) -> None:
+    async with conn.transaction():
+        await conn.execute("LOCK TABLE jobqueue.workers IN ACCESS EXCLUSIVE MODE")
+        status = await facade.admin.GetSystemStatus(pb.GetSystemStatusRequest())
+    states = {part.name: part.state for part in status.components}
+    assert (states["postgresql"], states["announcer"]) == ("degraded", "ok")
 
 
 async def test_an_unknown_queue_or_worker_is_not_found(facade: Facade) -> None:

@@ -3,12 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
 
+import asyncpg
 import grpc
 import pytest
 import pytest_asyncio
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from jobqueue.client import AsyncClient
+from jobqueue.errors import InvalidArgument
 from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as pb
 from tests.support.facade import Facade, bad_fields, reason, serving
@@ -16,6 +19,16 @@ from tests.support.waiting import HANG_S, eventually
 
 UNKNOWN = "00000000-0000-4000-8000-000000000000"
 MIB = 1024 * 1024
+PUT_OFF = """
+    INSERT INTO jobqueue.job_events (job, queue_id, seq, from_status, to_status, reason, attempt)
+    SELECT e.job, e.queue_id, s,
+           (CASE s % 3 WHEN 1 THEN 'FAILED' WHEN 2 THEN 'PENDING' ELSE 'ASSIGNED' END)
+               ::jobqueue.job_state,
+           (CASE s % 3 WHEN 1 THEN 'PENDING' WHEN 2 THEN 'ASSIGNED' ELSE 'FAILED' END)
+               ::jobqueue.job_state, 'RETRY_LATER', 0
+    FROM jobqueue.job_events e, generate_series(2, $1::int) s ORDER BY s
+"""
+"""The job was put off again and again, and has so many events."""
 
 
 @pytest_asyncio.fixture
@@ -211,6 +224,24 @@ async def test_the_events_of_a_job_are_numbered_without_gaps(facade: Facade) -> 
         (2, "job.dead-lettered", "CANCELLED"),
         (3, "job.revived", "OPERATOR_RETRY"),
     ]
+
+
+async def test_the_events_of_a_job_come_in_pages_and_whoever_knows_none_gets_the_first(
+    facade: Facade, conn: asyncpg.Connection
+) -> None:
+    job_id = await facade.submit()
+    await conn.execute(PUT_OFF, 2_500)
+    request = pb.ListJobEventsRequest(job_id=job_id)
+    first = await facade.jobs.ListJobEvents(request)
+    assert [event.sequence for event in first.events] == list(range(1, 1_001))
+    assert first.next_page_token
+    async with AsyncClient(f"127.0.0.1:{facade.port}") as client:
+        events = await client.events(job_id)
+        with pytest.raises(InvalidArgument, match="page_token"):
+            await client.events_page(job_id, page_token="none")
+    assert [event.sequence for event in events] == list(range(1, 2_501))
+    request.page_token = str(events[-1].sequence)
+    assert await facade.jobs.ListJobEvents(request) == pb.ListJobEventsResponse()
 
 
 async def test_an_unknown_job_is_not_found_and_a_malformed_id_is_bad(facade: Facade) -> None:

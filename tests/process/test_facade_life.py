@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import grpc
+import psutil
 import pytest
 import pytest_asyncio
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -12,8 +13,10 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from jobqueue.embedded.server import EmbeddedPostgres
 from jobqueue.errors import Unavailable
+from jobqueue.rpc import server as server_module
 from jobqueue.rpc.server import SERVICES
 from jobqueue.v1 import admin_service_pb2 as admin_pb
+from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as pb
 from tests.support.facade import Facade, reason, serving
 from tests.support.waiting import HANG_S, eventually
@@ -65,6 +68,37 @@ async def test_a_stopping_server_says_so_ends_streams_and_refuses(facade: Facade
     assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
+async def test_a_stream_outlives_the_connections_that_make_room_for_newer_ones(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = server_module._options
+
+    def hasty(message_bytes: int) -> list[tuple[str, int]]:
+        return [
+            (name, 1_000 if "connection_age" in name else value)
+            for name, value in real(message_bytes)
+        ]
+
+    monkeypatch.setattr(server_module, "_options", hasty)
+    async with serving(database) as facade:
+        job_id = await facade.submit()
+        watch = facade.jobs.WatchJob(pb.WatchJobRequest(job_id=job_id))
+        await watch.read()
+        seen: set[int] = set()
+
+        async def four_connections() -> bool:
+            await facade.get(job_id)
+            mine = psutil.Process().net_connections("tcp")
+            seen.update(c.laddr.port for c in mine if tuple(c.raddr)[1:] == (facade.port,))
+            return len(seen) >= 4
+
+        await eventually(four_connections, what="three connections past their age")
+        await facade.jobs.CancelJob(pb.CancelJobRequest(job_id=job_id))
+        ended = await watch.read()
+        assert isinstance(ended, pb.WatchJobResponse)
+        assert ended.job.status == job_pb2.JOB_STATUS_DEAD_LETTERED
+
+
 async def test_submissions_under_way_are_stored_before_the_server_ends(database: str) -> None:
     async with serving(database) as facade:
         calls = [asyncio.create_task(facade.submit()) for _ in range(200)]
@@ -90,9 +124,8 @@ async def test_a_hurried_end_does_not_wait_for_the_grace(facade: Facade) -> None
 async def test_a_deadline_that_passed_ends_the_call(facade: Facade) -> None:
     job_id = await facade.submit()
     call = facade.jobs.WatchJob(pb.WatchJobRequest(job_id=job_id), timeout=5.0)
-    await call.read()
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await call.read()
+        _ = [job async for job in call]
     assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
 

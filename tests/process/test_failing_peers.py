@@ -1,25 +1,30 @@
 """Servers and databases that fail under a whole system, and what callers and jobs see of it."""
 
 import asyncio
+import json
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
+from uuid import UUID
 
 import asyncpg
 import grpc
 import pytest
 
+from jobqueue.domain.backoff import RetryPolicy
 from jobqueue.v1 import admin_service_pb2 as admin_pb
 from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as jobs_pb
 from jobqueue.v1 import job_service_pb2_grpc as jobs_grpc
 from tests.support.facade import Facade, serving
 from tests.support.fleet import ENDED, NOT_DONE_ONCE
+from tests.support.kafka import Broker, Listener, running_broker
+from tests.support.kafka_way import Way
 from tests.support.postgres import Cluster, database_of
 from tests.support.programs import ServerProgram, WorkerProgram
 from tests.support.soundness import assert_sound
-from tests.support.store import add_queue, cut, status, submit
+from tests.support.store import add_queue, claim, cut, path, status, submit
 from tests.support.waiting import eventually
 
 BATCH, CUTS = 10_000, 10
@@ -42,8 +47,30 @@ TIMES = {
     "lease_renew_interval_s": 0.6,
     "worker_heartbeat_interval_s": 0.5,
     "reaper_interval_ms": 100,
+    "reaper_crash_limit": 1_000,
     "scheduler_interval_ms": 100,
 }
+
+LEASE_S, NOBODY, TOPIC = 6, 999, "jobqueue.events"
+STEPS = "jobs", "leases", "finished"
+"""Where a row comes with a submission, a claim and an outcome."""
+FAIL_TWICE = """
+    CREATE FUNCTION public.fail_twice() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN
+        IF nextval(TG_ARGV[0]) <= 2 THEN
+            RAISE EXCEPTION 'planted' USING ERRCODE = TG_ARGV[1];
+        END IF;
+        RETURN NEW;
+    END $$;
+"""
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with running_broker() as broker, closing(Way(broker)) as way:
+        way.open()
+        broker.create_topic(TOPIC)
+        yield broker
 
 
 @asynccontextmanager
@@ -69,17 +96,15 @@ async def dies_with(
     assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 async def test_a_batch_whose_server_is_killed_is_stored_whole_or_not_at_all_and_may_be_repeated(
     database: str, conn: asyncpg.Connection, tmp_path: Path
 ) -> None:
     payloads = [str(number).encode() for number in range(BATCH)]
     specs = [job_pb2.JobSpec(queue="default", payload=payload) for payload in payloads]
     request = jobs_pb.SubmitJobsRequest(jobs=specs, request_id="one-batch-of-10000")
-    servers = [
-        ServerProgram(database, tmp_path),
-        ServerProgram(database, tmp_path, seams="submit_jobs.after=kill"),
-        ServerProgram(database, tmp_path),
-    ]
+    servers = [ServerProgram(database, tmp_path)]
     try:
         async with caller(servers[0]) as jobs:
             blocker = await asyncpg.connect(database)
@@ -92,6 +117,8 @@ async def test_a_batch_whose_server_is_killed_is_stored_whole_or_not_at_all_and_
                 assert await cut(conn, "jq-server") > 0, "as when its machine is gone"
             await blocker.close()
         assert await conn.fetchval(STORED) == 0
+        servers.append(ServerProgram(database, tmp_path, seams="submit_jobs.after=kill"))
+        servers.append(ServerProgram(database, tmp_path))
         async with caller(servers[1]) as jobs:
             await dies_with(servers[1], asyncio.create_task(submitted(jobs, request)))
         assert await conn.fetchval(STORED) == BATCH, "it was committed, and nobody was told"
@@ -105,13 +132,20 @@ async def test_a_batch_whose_server_is_killed_is_stored_whole_or_not_at_all_and_
     await assert_sound(conn)
 
 
+def of_a_server(times: Mapping[str, object]) -> dict[str, object]:
+    """Return settings of programs as ``serving`` takes them."""
+    return {key.replace("_", "__", 1): value for key, value in times.items()}
+
+
 @asynccontextmanager
-async def working(database: str, folder: Path, *flags: str) -> AsyncIterator[Facade]:
-    """Run a server and a worker with short leases."""
+async def working(
+    database: str, folder: Path, *flags: str, lease_s: int = 3, **more: object
+) -> AsyncIterator[Facade]:
+    """Run a server and a worker with short leases; ``more`` are settings of the server."""
     folder.mkdir()
-    settings = {key.replace("_", "__", 1): value for key, value in TIMES.items()}
-    async with serving(database, **settings) as server:
-        worker = WorkerProgram(database, folder, *flags, **TIMES)
+    times = TIMES | {"lease_duration_s": lease_s}
+    async with serving(database, **of_a_server(times), **more) as server:
+        worker = WorkerProgram(database, folder, *flags, **times)
         try:
             await asyncio.to_thread(worker.ready)
             yield server
@@ -144,11 +178,14 @@ async def test_a_keeper_that_is_cut_off_again_and_again_costs_no_job_its_only_ou
     await assert_sound(conn)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 async def test_a_failover_that_leaves_connections_at_a_standby_is_survived(
-    pg: Cluster, database: str, conn: asyncpg.Connection, tmp_path: Path
+    pg: Cluster, database: str, conn: asyncpg.Connection, tmp_path: Path, broker: Broker
 ) -> None:
     change = f'ALTER DATABASE "{database_of(database)}"'
-    async with working(database, tmp_path / "logs") as server:
+    logs, brokers = tmp_path / "logs", broker.address
+    async with working(database, logs, lease_s=LEASE_S, kafka__brokers=brokers) as server:
         await server.becomes(await server.submit(type="echo"), "DONE")
         # Sessions that begin now refuse every write for as long as they last.
         await pg.admin.execute(f"{change} SET default_transaction_read_only = on")
@@ -172,6 +209,31 @@ async def test_a_failover_that_leaves_connections_at_a_standby_is_survived(
                 return ""
 
         await server.becomes(await eventually(accepted, what="a submission"), "DONE")
+        await everybody_writes_again(server, conn, broker)
+
+
+async def everybody_writes_again(server: Facade, conn: asyncpg.Connection, broker: Broker) -> None:
+    """See a keeper renew, the reaper take back, the scheduler promote and the relay publish."""
+    await add_queue(conn, retry=RetryPolicy(base_delay_s=0.1))
+    (left,) = await submit(conn)
+    assert await claim(conn, worker=NOBODY, lease_s=0.5)
+    command = json.dumps({"command": f"sleep {2 * LEASE_S + 1}"}).encode()
+    long = await server.submit(type="shell", payload=command)
+    assert (await server.becomes(long, "DONE", within_s=90)).attempt == 1
+
+    async def promoted() -> bool:
+        return (await path(conn, left))[-2:] == ["FAILED:LEASE_EXPIRED", "PENDING:RETRY_DUE"]
+
+    await eventually(promoted, what="the retry of a job whose worker is gone")
+    with closing(Listener(broker, TOPIC)) as listener:
+
+        async def told() -> bool:
+            await asyncio.to_thread(listener.listen)
+            return (long, "COMPLETED") in {
+                (e.job_id, e.reason) for e in listener.first_deliveries()
+            }
+
+        await eventually(told, what="the end of a job, in Kafka")
 
 
 async def test_a_queue_deleted_under_a_worker_takes_its_jobs_along_and_nothing_else(
@@ -191,6 +253,63 @@ async def test_a_queue_deleted_under_a_worker_takes_its_jobs_along_and_nothing_e
         await server.admin.CreateQueue(doomed)
         await server.becomes(await server.submit("doomed", type="echo"), "DONE", within_s=60)
         await server.becomes(await server.submit(type="echo"), "DONE")
+    await assert_sound(conn)
+
+
+@pytest.mark.parametrize("code", ["40P01", "40001"])
+async def test_a_step_that_fails_by_deadlock_or_serialization_is_tried_again_and_costs_nothing(
+    database: str, conn: asyncpg.Connection, tmp_path: Path, code: str
+) -> None:
+    async with working(database, tmp_path / "logs", lease_s=LEASE_S) as server:
+        await conn.execute(FAIL_TWICE)
+        for step in STEPS:
+            await conn.execute(
+                f"CREATE SEQUENCE public.{step}; "
+                f"CREATE TRIGGER planted BEFORE INSERT ON jobqueue.{step} FOR EACH ROW "
+                f"EXECUTE FUNCTION public.fail_twice('public.{step}', '{code}')"
+            )
+        job = await server.becomes(await server.submit(type="echo"), "DONE")
+        assert (job.attempt, job.retry_count) == (1, 0)
+    for step in STEPS:
+        assert await conn.fetchval(f"SELECT last_value FROM public.{step}") == 3, step
+    await assert_sound(conn)
+
+
+@pytest.mark.slow
+async def test_a_job_of_a_dead_worker_is_handed_back_by_one_without_its_handler_and_not_failed(
+    database: str, conn: asyncpg.Connection, tmp_path: Path
+) -> None:
+    gate, able = tmp_path / "gate", ("--handlers", "tests.support.fleet_handlers")
+    times = TIMES | {"lease_duration_s": LEASE_S}
+    programs: list[WorkerProgram] = []
+
+    def start(*flags: str) -> WorkerProgram:
+        programs.append(WorkerProgram(database, logs, *flags, **times))
+        return programs[-1]
+
+    (logs := tmp_path / "logs").mkdir()
+    async with serving(database, **of_a_server(times)) as server:
+        try:
+            first = start(*able)
+            job_id = await server.submit(type="gated", payload=str(gate).encode(), max_retries=1)
+            await server.becomes(job_id, "RUNNING", within_s=60)
+            other = start()
+            await asyncio.to_thread(other.ready)
+            first.kill()
+
+            async def handed_back() -> bool:
+                moves = await path(conn, UUID(job_id))
+                return "FAILED:LEASE_EXPIRED" in moves and "FAILED:NO_HANDLER" in moves
+
+            await eventually(handed_back, within_s=60, what="its return by the other one")
+            other.kill()
+            gate.touch()
+            start(*able)
+            job = await server.becomes(job_id, "DONE", within_s=60)
+            assert (job.attempt, job.retry_count) == (2, 1)
+        finally:
+            for program in programs:
+                program.kill()
     await assert_sound(conn)
 
 

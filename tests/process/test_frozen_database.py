@@ -1,10 +1,13 @@
 """Programs end in time though PostgreSQL does not even answer a cancelled query (R-4.9)."""
 
 import asyncio
+import json
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
+import asyncpg
 import pytest
 
 from jobqueue.embedded.server import EmbeddedPostgres
@@ -16,7 +19,7 @@ from jobqueue.store.pool import Connection, connect, transaction
 from tests.support.frozen import frozen, stopped
 from tests.support.programs import ServerProgram, WorkerProgram, run_ctl
 from tests.support.store import add_queue, submit, waits
-from tests.support.waiting import eventually, eventually_sync
+from tests.support.waiting import HANG_S, eventually, eventually_sync
 
 NEVER_S = 3600
 FAR_BELOW_A_STATEMENT_TIMEOUT_S = 25.0
@@ -26,6 +29,10 @@ FAR_BELOW_A_STATEMENT_TIMEOUT_S = 25.0
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
     with EmbeddedPostgres(tmp_path_factory.mktemp("frozen") / "pg", durable=False) as server:
         yield server
+
+
+async def patiently(dsn: str) -> Connection:
+    return await connect(dsn, connect_timeout_s=HANG_S)
 
 
 def await_a_call_without_an_answer(server: ServerProgram) -> None:
@@ -49,9 +56,11 @@ async def test_a_transaction_on_a_frozen_database_is_left_in_time(
             await is_frozen.wait()
             await connection.execute("SELECT 1")
 
-    hot = HotConnection(lambda: connect(database.dsn), timeout_s=2.0)
+    hot = HotConnection(lambda: patiently(database.dsn), timeout_s=5.0)
     working = asyncio.create_task(hot.run(work))
-    await begun.wait()
+    beginning = asyncio.create_task(begun.wait())
+    await asyncio.wait({working, beginning}, return_when=asyncio.FIRST_COMPLETED)
+    assert begun.is_set(), working
     with frozen(database):
         is_frozen.set()
         async with asyncio.timeout(FAR_BELOW_A_STATEMENT_TIMEOUT_S):
@@ -66,7 +75,7 @@ async def test_an_idle_connection_whose_peer_is_gone_costs_no_work(
     async def backend(connection: Connection) -> int:
         return int(await connection.fetchval("SELECT pg_backend_pid()"))
 
-    hot = HotConnection(lambda: connect(database.dsn), timeout_s=2.0)
+    hot = HotConnection(lambda: patiently(database.dsn), timeout_s=10.0)
     first = await hot.run(backend)
     assert await hot.run(backend) == first
     with monkeypatch.context() as patch, stopped(first):
@@ -96,36 +105,56 @@ def test_a_frozen_database_does_not_outlast(
         server.kill()
 
 
+def test_a_server_tells_how_it_is_though_its_database_stands_still(
+    database: EmbeddedPostgres, tmp_path: Path
+) -> None:
+    server = ServerProgram(database.dsn, tmp_path).ready()
+    try:
+        with frozen(database):
+            await_a_call_without_an_answer(server)
+            told = run_ctl(server.address, "status", "--output", "json")
+        assert told.returncode == 0, told.stderr
+        states = {part["name"]: part["state"] for part in json.loads(told.stdout)["components"]}
+        assert states["postgresql"] == "down"
+        assert states["announcer"] == "ok"
+    finally:
+        server.kill()
+
+
 QUICK = {
     "lease_duration_s": 10,
     "lease_renew_interval_s": 0.5,
-    "worker_heartbeat_interval_s": 0.5,
+    # A beat is a commit too: there is none but the first.
+    "worker_heartbeat_interval_s": 300,
+    "scheduler_worker_heartbeat_timeout_s": 600,
     "worker_kill_grace_s": 0.5,
     "worker_shutdown_grace_period_s": 1,
 }
 WORKERS_LIMIT_S = 40.0
 """The grace of one that is cut off and of what it runs, and what it may take after them (+35 s)."""
+RENEWS = """
+    SELECT count(*) > 0 FROM pg_stat_activity a
+    JOIN jobqueue.leases l ON l.xmax = a.backend_xid JOIN jobqueue.jobs j USING (id)
+    WHERE a.application_name = 'jq-keeper' AND a.wait_event = 'SyncRep' AND j.job_id = $1
+"""
 
 
-async def in_a_statement(db: Connection, holder: Connection) -> None:
+async def in_a_statement(db: Connection, holder: asyncpg.Connection) -> None:
     """Let the outcome of a job wait for a lock."""
     await holder.execute("BEGIN; LOCK TABLE jobqueue.finished IN SHARE MODE")
     await submit(db, queue="statement", type="async-returns", payload=b"none")
     await eventually(lambda: waits(db, "jq-settler"), what="a settle that waits")
 
 
-async def in_a_commit(db: Connection) -> None:
-    """Let the keeper wait for a standby that never confirms, with a job in the worker's hands."""
-    await submit(db, queue="commit", type="async-sleeps")
-    running = "SELECT count(*) = 2 FROM jobqueue.leases WHERE running"
-    await eventually(lambda: db.fetchval(running), what="a running job")
+async def in_a_commit(db: Connection, job_id: UUID) -> None:
+    """Let the renewal of a running job wait for a standby that never confirms."""
     await db.execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'")
     await db.execute("SELECT pg_reload_conf()")
-    waiting = (
-        "SELECT count(*) FROM pg_stat_activity "
-        "WHERE application_name = 'jq-keeper' AND wait_event = 'SyncRep'"
-    )
-    await eventually(lambda: db.fetchval(waiting), what="a commit that waits")
+
+    async def both() -> bool:
+        return await db.fetchval(RENEWS, job_id) and await waits(db, "jq-settler")
+
+    await eventually(both, what="a commit that waits, beside the settle")
 
 
 def worker_of(queue: str, dsn: str, folder: Path) -> WorkerProgram:
@@ -133,21 +162,27 @@ def worker_of(queue: str, dsn: str, folder: Path) -> WorkerProgram:
     return WorkerProgram(dsn, folder, "--queues", queue, **QUICK)
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 async def test_a_frozen_database_does_not_outlast_workers_in_a_statement_in_a_commit_or_in_none(
     tmp_path: Path,
 ) -> None:
     states = ("none", "statement", "commit")
     with EmbeddedPostgres(tmp_path / "pg", durable=False) as server:
         await migrate(server.dsn)
-        db, holder = await connect(server.dsn), await connect(server.dsn)
+        # One of ours would not be let stand still in its transaction.
+        db, holder = await patiently(server.dsn), await asyncpg.connect(server.dsn)
         for state in states:
             await add_queue(db, state)
         workers = [worker_of(state, server.dsn, tmp_path / state) for state in states]
         try:
             for worker in workers:
                 await asyncio.to_thread(worker.ready)
+            (renewed,) = await submit(db, queue="commit", type="async-sleeps")
+            running = "SELECT count(*) FROM jobqueue.leases WHERE running"
+            await eventually(lambda: db.fetchval(running), what="a running job")
             await in_a_statement(db, holder)
-            await in_a_commit(db)
+            await in_a_commit(db, renewed)
             with frozen(server):
                 for worker in workers:
                     worker.send(signal.SIGTERM)

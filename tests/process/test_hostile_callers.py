@@ -1,7 +1,9 @@
 """Callers that mean harm, or have lost their way: the door stays open, and tells nothing (R-9)."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 from types import CoroutineType as Coro
 from typing import Any
 
@@ -10,8 +12,10 @@ import pytest
 import pytest_asyncio
 
 from jobqueue.v1 import job_service_pb2 as pb
+from tests.support.certificates import Authority, settings
 from tests.support.facade import Facade, bad_fields, serving
 from tests.support.raw_http2 import call
+from tests.support.redis import free_port
 from tests.support.waiting import eventually
 
 KEY = "submit-key-0123456789"
@@ -51,6 +55,25 @@ async def test_a_path_that_is_no_text_shuts_the_door_for_a_moment_only(
         async with grpc.aio.insecure_channel(f"127.0.0.1:{facade.port}") as channel:
             await channel.channel_ready()
         assert (await facade.becomes(job_id, "PENDING")).job_id == job_id
+
+
+async def test_a_door_with_tls_is_opened_again_each_time_on_either_port(
+    database: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    authority, scaler_port = Authority(tmp_path), free_port()
+    guarded = {**settings(authority.server()), "scaler__port": scaler_port, "scaler__tls": "server"}
+    async with serving(database, **guarded) as facade:
+        for port in (facade.port, scaler_port) * 2:
+            await asyncio.to_thread(call, port, b"/no/path\xff", ca=authority.path)
+
+            async def answers(port: int = port) -> bool:
+                with contextlib.suppress(OSError):  # that of TLS too
+                    said = await asyncio.to_thread(call, port, b"/no/path", ca=authority.path)
+                    return "is opened again" in caplog.text and b"grpc-status" in said
+                return False
+
+            await eventually(answers, what="the door is open again")
+            caplog.clear()
 
 
 async def test_nothing_is_pending_in_the_library_but_its_loop_and_one_request_for_a_call(

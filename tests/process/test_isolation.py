@@ -15,30 +15,30 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
+import psutil
 import pytest
 import pytest_asyncio
 
 from jobqueue.v1 import job_pb2
 from tests.support.facade import Facade, serving
+from tests.support.family import children_with
 from tests.support.hostile_handlers import STRAY
 from tests.support.programs import Program, RemoteWorkerProgram, WorkerProgram
 from tests.support.soundness import assert_sound
 from tests.support.waiting import eventually
-from tests.unit.worker.test_handlers import dead, pid_in
+from tests.unit.worker.test_handlers import appears, dead, pid_in
 
 SLOTS = 6
-LEASE_S, DEADLY_LEASE_S = 30, 4
+LEASE_S, DEADLY_LEASE_S, LONG_LEASE_S = 8, 4, 30
 HANDLERS = "tests.support.handlers,tests.support.hostile_handlers"
 FLAGS = ("--handlers", HANDLERS, "--allow-shell", "--concurrency", str(SLOTS))
 TIMES = {
-    "lease__renew_interval_s": 0.5,
     "worker__heartbeat_interval_s": 0.5,
     "reaper__interval_ms": 100,
     "reaper__crash_limit": 1,
     "scheduler__interval_ms": 100,
 }
 WORKER = {
-    "lease_renew_interval_s": 0.5,
     "worker_heartbeat_interval_s": 0.5,
     "worker_kill_grace_s": 0.5,
 }
@@ -124,6 +124,11 @@ FATAL = {
 Start = Callable[..., Program]
 
 
+def renewal_s(lease_s: int) -> float:
+    """Return how often to renew: a short lease lives through three that fail, and no more."""
+    return min(lease_s / 4, 2.0)
+
+
 @pytest.fixture
 def lease_s() -> int:
     return LEASE_S
@@ -131,7 +136,8 @@ def lease_s() -> int:
 
 @pytest_asyncio.fixture
 async def server(database: str, conn: asyncpg.Connection, lease_s: int) -> AsyncIterator[Facade]:
-    async with serving(database, lease__duration_s=lease_s, **TIMES) as facade:
+    lease = {"lease__duration_s": lease_s, "lease__renew_interval_s": renewal_s(lease_s)}
+    async with serving(database, **lease, **TIMES) as facade:
         yield facade
     await assert_sound(conn)
 
@@ -141,7 +147,8 @@ def start(
     request: pytest.FixtureRequest, database: str, server: Facade, tmp_path: Path, lease_s: int
 ) -> Iterator[Start]:
     """Start workers, on the database or behind the server."""
-    settings = {**WORKER, "lease_duration_s": lease_s}
+    lease = {"lease_duration_s": lease_s, "lease_renew_interval_s": renewal_s(lease_s)}
+    settings = {**WORKER, **lease}
     folder = tmp_path / "logs"
     folder.mkdir()
     made: list[Program] = []
@@ -186,6 +193,8 @@ async def ended(server: Facade, job_id: str) -> job_pb2.Job:
     return job
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 async def test_no_hostile_handler_harms_another_or_outlives_its_attempt(
     server: Facade, start: Start, conn: asyncpg.Connection, tmp_path: Path
 ) -> None:
@@ -222,6 +231,8 @@ async def every_slot_is_free(server: Facade, folder: Path) -> None:
         await server.becomes(job_id, "DONE")
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("lease_s", [DEADLY_LEASE_S])
 async def test_a_handler_that_ends_its_worker_costs_one_process_which_is_replaced(
     server: Facade, start: Start, tmp_path: Path
@@ -238,3 +249,69 @@ async def test_a_handler_that_ends_its_worker_costs_one_process_which_is_replace
     other = await server.submit(type="bystander", payload=b"ok")
     assert (await ended(server, other)).result == b"ok"
     assert family.process.poll() is None
+
+
+async def test_a_handler_that_holds_the_interpreter_for_longer_than_a_lease_costs_none(
+    server: Facade, start: Start, conn: asyncpg.Connection
+) -> None:
+    await asyncio.to_thread(start().ready)
+    too_long = LEASE_S + 3
+    command = json.dumps({"command": f"sleep {too_long}"}).encode()
+    ids = [await server.submit(type="shell", payload=command)]
+    await server.becomes(ids[0], "RUNNING")
+    seconds = str(too_long).encode()
+    ids.append(await server.submit(type="async-holds-the-interpreter", payload=seconds))
+    await server.becomes(ids[1], "RUNNING")
+    ids += [await server.submit(type=kind) for kind in BYSTANDERS]  # to a worker that stands still
+    for job_id in ids:
+        job = await ended(server, job_id)
+        assert (job.attempt, job.retry_count) == (1, 0), job
+    assert await conn.fetchval(LOST) == 0
+
+
+@pytest.mark.parametrize("lease_s", [LONG_LEASE_S])
+async def test_a_keeper_that_a_handler_stops_is_replaced_and_costs_no_lease(
+    server: Facade, start: Start, conn: asyncpg.Connection, tmp_path: Path
+) -> None:
+    stop, go = tmp_path / "stop", tmp_path / "go"
+    worker = await asyncio.to_thread(start().ready)
+    (keeper,) = keepers(worker)
+    wait = "while [ ! -e {} ]; do sleep 0.05; done"
+    command = f"{wait.format(stop)}; kill -STOP {keeper.pid}; {wait.format(go)}"
+    payload = json.dumps({"command": command}).encode()
+    job_id = await server.submit(type="shell", payload=payload)
+    await server.becomes(job_id, "RUNNING")
+    await renewed(conn)  # a keeper has much longer than a lease until its first word
+    stop.touch()
+
+    async def replaced() -> bool:
+        return {each.pid for each in keepers(worker)} - {keeper.pid} != set()
+
+    await eventually(replaced, what="another keeper")
+    await renewed(conn)
+    go.touch()
+    assert (await server.becomes(job_id, "DONE")).attempt == 1
+
+
+def keepers(worker: Program) -> list[psutil.Process]:
+    return children_with(worker.process.pid, "keeper_process")
+
+
+async def renewed(conn: asyncpg.Connection) -> None:
+    """Wait until the one lease that there is was renewed."""
+    expiry = "SELECT expires_at FROM jobqueue.leases"
+    first = await conn.fetchval(expiry)
+    later = f"SELECT ({expiry}) > $1"
+    await eventually(lambda: conn.fetchval(later, first), what="a renewal")
+
+
+@pytest.mark.parametrize("lease_s", [LONG_LEASE_S])
+async def test_a_stuck_thread_ends_its_worker_and_the_other_job_goes_back(
+    server: Facade, start: Start, tmp_path: Path
+) -> None:
+    worker = await asyncio.to_thread(start().ready)
+    other = await server.submit(type="sleeps", payload=str(tmp_path / "pid").encode())
+    await appears(tmp_path / "pid")
+    await server.submit(type="thread-deaf", run_timeout={"nanos": 300_000_000})
+    assert await asyncio.to_thread(worker.ended) == 3, worker.text()
+    assert (await server.becomes(other, "PENDING")).retry_count == 0

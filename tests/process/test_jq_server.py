@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+import asyncpg
 import grpc
 import pytest
 
@@ -162,6 +163,18 @@ def test_migrate_refuses_a_revision_it_does_not_know(revision: str) -> None:
     ended = run("migrate", "--revision", revision, JQ_DB_URL=NOWHERE)
     assert ended.returncode == 2
     assert f"--revision: {revision!r} is not known to this version" in ended.stderr
+
+
+async def test_a_migration_that_the_database_refuses_ends_with_one_line_and_1(
+    database: str, conn: asyncpg.Connection
+) -> None:
+    assert run("migrate", "--revision", "base", JQ_DB_URL=database).returncode == 0
+    await conn.execute("CREATE TABLE jobqueue.queues ()")
+    ended = run("migrate", JQ_DB_URL=database)
+    assert ended.returncode == 1
+    assert ended.stderr == (
+        'jq-server: the database refused the migration: relation "queues" already exists\n'
+    )
 
 
 @pytest.mark.slow

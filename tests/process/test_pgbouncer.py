@@ -22,16 +22,21 @@ from tests.support.soundness import assert_sound
 from tests.support.store import submit
 from tests.support.waiting import eventually
 
-QUEUE, JOBS, MORE = "pooled", 400, 200
+QUEUE, JOBS, MORE = "pooled", 400, 600
 SCARCE = 2
 """Connections to PostgreSQL, for a server and a worker that would have a dozen."""
 NOT_DONE_ONCE = """
     SELECT job FROM jobqueue.job_event_log
     GROUP BY job HAVING count(*) FILTER (WHERE to_status = 'DONE') <> 1
 """
-SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND pid <> pg_backend_pid()"
-
-ASLEEP = "FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(600)' AND state = 'active'"
+SESSIONS = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE datname = $1 AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+"""
+ASLEEP = """
+    FROM pg_stat_activity
+    WHERE query = 'SELECT pg_sleep(600)' AND state = 'active' AND datname = current_database()
+"""
 
 
 @pytest.fixture
@@ -112,8 +117,10 @@ async def test_a_statement_that_is_given_up_ends_in_postgresql_too(
     database: str, direct: asyncpg.Connection
 ) -> None:
     pool = await create_pool(database, size=1, pgbouncer=True)
+    asleep = asyncio.create_task(pool.fetchval("SELECT pg_sleep(600)", timeout=5.0))
+    await eventually(lambda: direct.fetchval(f"SELECT count(*) = 1 {ASLEEP}"), what="its start")
     with pytest.raises(DeadlineExceeded), translated():
-        await pool.fetchval("SELECT pg_sleep(600)", timeout=0.2)
+        await asleep
     await eventually(lambda: direct.fetchval(f"SELECT count(*) = 0 {ASLEEP}"), what="its end")
     assert await pool.fetchval("SELECT 1") == 1
     await pool.close()
@@ -137,9 +144,14 @@ async def test_programs_refuse_sessions_that_lose_commits(
     name = database_of(database)
     await conn.execute(f'ALTER DATABASE "{name}" SET synchronous_commit = off')
     past = with_database(pg.direct.dsn, name)  # as if PgBouncer had no connect_query
-    for program in (server(past, logs), worker(past, logs)):
-        assert await asyncio.to_thread(program.ended) == 1
-        assert "synchronous_commit is off" in program.text()
+    programs = (server(past, logs), worker(past, logs))
+    try:
+        for program in programs:
+            assert await asyncio.to_thread(program.ended, 90) == 1
+            assert "synchronous_commit is off" in program.text()
+    finally:
+        for program in programs:
+            program.kill()
 
 
 def test_a_missing_pgbouncer_is_a_skip_and_a_failure_where_it_is_required(

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from uuid import UUID
 
-import psutil
 import pytest
 
 from jobqueue.store.pool import Connection
 from tests.support.facade import serving
+from tests.support.family import children_with
 from tests.support.kubernetes_api import NAMESPACE, POD, Cluster, hangs, refuses
 from tests.support.programs import Program, RemoteWorkerProgram, WorkerProgram
 from tests.support.store import status, submit
@@ -106,11 +106,7 @@ async def test_several_processes_are_one_pod_and_a_dead_one_runs_nothing(
     # Four jobs are more than one process takes.
     await hold(db, tmp_path / "gate", 4)
     await kube.shows(4)
-    children = [
-        child
-        for child in psutil.Process(worker.process.pid).children()
-        if "jobqueue.cli.worker_process" in child.cmdline()
-    ]
+    children = children_with(worker.process.pid, "jobqueue.cli.worker_process")
     assert len(children) == 2
     children[0].kill()
     await kube.shows(2)

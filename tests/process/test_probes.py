@@ -1,6 +1,7 @@
 """What turns a probe of a real program red, and what must not (R-7.4)."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -14,7 +15,7 @@ from jobqueue.embedded.server import EmbeddedPostgres
 from jobqueue.store.migrate import migrate
 from jobqueue.store.pool import create_pool
 from tests.support.frozen import frozen, stopped
-from tests.support.probes import OK, UNAVAILABLE, becomes, probe
+from tests.support.probes import OK, UNAVAILABLE, becomes, probe, probe_port
 from tests.support.programs import (
     HANDLERS,
     Program,
@@ -24,8 +25,9 @@ from tests.support.programs import (
     environment,
     run_ctl,
 )
+from tests.support.redis import free_port
 from tests.support.store import add_queue, status, submit
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 NOBODY = "127.0.0.1:1"
 FOR_EVER = ("--type", "shell", "--payload", '{"command": "exec sleep 3600"}')
@@ -42,9 +44,25 @@ LONG = {
     "worker_heartbeat_interval_s": 1,
     "worker_stall_limit_s": 16,
 }
+ANOTHER_MAKES_PARTITIONS = """
+    SELECT pg_advisory_lock('jobqueue.job_events'::regclass::oid::bigint)
+"""
 DROP_TOMORROW = """
     DO $$ BEGIN EXECUTE 'DROP TABLE jobqueue.job_events_' || to_char(date_trunc('week',
         (now() AT TIME ZONE 'UTC') + interval '1 day'), 'IYYY"w"IW'); END $$
+"""
+
+SLOW_HANDLERS = """
+import threading
+from jobqueue.worker import handler
+
+assert threading.current_thread() is threading.main_thread()
+print("importing slow_handlers", flush=True)
+open({gate!r}).read()
+
+@handler("slow")
+async def slow(context):
+    pass
 """
 
 
@@ -85,7 +103,8 @@ async def test_a_database_that_hangs_makes_all_unready_and_none_dead(
         programs += [full, remote]
         for worker in (full, remote):
             await asyncio.to_thread(worker.ready)
-        run_ctl(server.address, "job", "submit", "--queue", "default", *FOR_EVER)
+        submitted = run_ctl(server.address, "job", "submit", "--queue", "default", *FOR_EVER)
+        assert submitted.returncode == 0, submitted.stderr
 
         async def busy() -> bool:
             return any(line["message"] == "attempt begun" for line in full.lines())
@@ -111,7 +130,7 @@ async def test_a_database_that_hangs_makes_all_unready_and_none_dead(
 async def test_a_statement_that_is_given_up_ends_also_on_a_database_that_hangs(
     postgres: EmbeddedPostgres,
 ) -> None:
-    pool = await create_pool(postgres.dsn, size=1)
+    pool = await create_pool(postgres.dsn, size=1, connect_timeout_s=HANG_S)
     with frozen(postgres):
         async with asyncio.timeout(40):
             with pytest.raises(TimeoutError):
@@ -119,6 +138,33 @@ async def test_a_statement_that_is_given_up_ends_also_on_a_database_that_hangs(
                     await pool.fetchval("SELECT 1")
     assert await pool.fetchval("SELECT 1") == 1, "the only connection is free again"
     await pool.close()
+
+
+async def test_a_worker_whose_handlers_take_long_to_import_is_alive_and_not_ready(
+    database: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    (tmp_path / "slow_handlers.py").write_text(SLOW_HANDLERS.format(gate=str(gate)))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    held, port = os.open(gate, os.O_RDWR), free_port()
+    worker = WorkerProgram(database, folder, "--handlers", "slow_handlers", health_port=port)
+    try:
+
+        async def importing() -> bool:
+            return "importing slow_handlers" in worker.text()
+
+        await eventually(importing, within_s=60, what="the import")
+        starting = {"status": "failing", "failing": {"worker": "starting"}}
+        assert await asyncio.to_thread(probe_port, port, "/readyz") == (UNAVAILABLE, starting)
+        assert await asyncio.to_thread(probe_port, port, "/healthz") == (OK, {"status": "ok"})
+        os.close(held)
+        await asyncio.to_thread(worker.ready)
+        assert await becomes(worker, "/readyz", OK) == {"status": "ok"}
+        worker.send(signal.SIGTERM)
+        assert await asyncio.to_thread(worker.ended) == 0
+    finally:
+        worker.kill()
 
 
 @pytest.mark.parametrize("kind", ["server", "worker"])
@@ -169,8 +215,8 @@ async def test_a_worker_whose_claims_wait_for_a_dead_peer_beats_and_works_on(
                 return await status(conn, job_id) == "DONE"
 
             await eventually(done, within_s=60, what="a claim on another connection")
-            beat = await conn.fetchval("SELECT last_beat_at FROM jobqueue.workers")
-            assert beat > began
+            beaten = "SELECT last_beat_at > $1 FROM jobqueue.workers"
+            await eventually(lambda: conn.fetchval(beaten, began), what="a beat meanwhile")
         assert [line for line in worker.lines() if line.get("loop") == "claim"], "it never hung"
     finally:
         await conn.close()
@@ -183,6 +229,7 @@ async def test_a_server_without_redis_and_kafka_is_ready_and_says_what_it_lacks(
     server = ServerProgram(database, tmp_path, redis_addr=NOBODY, kafka_brokers=NOBODY)
     try:
         await asyncio.to_thread(server.ready)
+        await becomes(server, "/readyz", OK)
         await add_queue(conn)
         await submit(conn)
 
@@ -197,17 +244,20 @@ async def test_a_server_without_redis_and_kafka_is_ready_and_says_what_it_lacks(
         server.kill()
 
 
-async def test_a_server_without_a_partition_for_tomorrow_is_unready(
+async def test_a_server_without_a_partition_for_tomorrow_is_unready_and_makes_it_at_once(
     database: str, conn: asyncpg.Connection, tmp_path: Path
 ) -> None:
     server = ServerProgram(database, tmp_path)
     try:
         await asyncio.to_thread(server.ready)
         await becomes(server, "/readyz", OK)
+        await conn.execute(ANOTHER_MAKES_PARTITIONS)
         await conn.execute(DROP_TOMORROW)
         body = await becomes(server, "/readyz", UNAVAILABLE)
         assert body["failing"] == {"database": "events soon have no partition"}
         assert await asyncio.to_thread(probe, server, "/healthz") == (OK, {"status": "ok"})
+        await conn.execute("SELECT pg_advisory_unlock_all()")
+        await becomes(server, "/readyz", OK)
     finally:
         server.kill()
 

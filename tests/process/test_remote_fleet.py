@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
-import psutil
 import pytest
 import pytest_asyncio
 
 from jobqueue.client import AsyncClient, JobSpec
+from tests.support.family import children_with
 from tests.support.fleet import LEFT, NOT_DONE_ONCE, STEADY_S, kill_at_work, work_never_ends
 from tests.support.programs import Program, RemoteWorkerProgram, ServerProgram
 from tests.support.redis import free_port
@@ -99,8 +99,8 @@ def start_worker(logs: Path, i: int, ports: list[int]) -> RemoteWorkerProgram:
 
 
 def kill_keeper(fleet: Fleet, worker: int) -> None:
-    children = psutil.Process(fleet.workers[worker].process.pid).children()
-    (keeper,) = [each for each in children if "jobqueue.remote.keeper_process" in each.cmdline()]
+    pid = fleet.workers[worker].process.pid
+    (keeper,) = children_with(pid, "jobqueue.remote.keeper_process")
     keeper.kill()
     keeper.wait(20)
 

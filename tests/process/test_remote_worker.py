@@ -16,9 +16,10 @@ import pytest_asyncio
 from jobqueue.v1 import admin_service_pb2 as admin_pb
 from jobqueue.v1 import job_service_pb2 as jobs_pb
 from tests.support.facade import Facade, serving
+from tests.support.family import children_with
 from tests.support.programs import RemoteWorkerProgram
 from tests.support.soundness import assert_sound
-from tests.support.store import path
+from tests.support.store import forget_workers, path
 from tests.support.waiting import eventually
 from tests.unit.worker.test_handlers import appears, dead
 
@@ -32,6 +33,10 @@ TIMES = {
     "scheduler__assignment_timeout_s": 10,
 }
 EXPIRY = "SELECT expires_at FROM jobqueue.leases"
+HELD = """
+    SELECT extract(epoch FROM lead(at) OVER (ORDER BY seq) - at)::float
+    FROM jobqueue.job_event_log WHERE job_id = $1 ORDER BY to_status <> 'ASSIGNED', seq LIMIT 1
+"""
 CONNECTIONS = """
     SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database()
@@ -122,14 +127,15 @@ async def test_prefetched_jobs_wait_assigned_and_no_more_run_than_may(
         await server.becomes(job_id, "DONE")
 
 
+@pytest.mark.parametrize("own_timeout_s", [3600, 0.2])
 async def test_a_prefetched_job_goes_back_before_the_server_would_charge_for_it(
-    server: Facade, start: Start, conn: asyncpg.Connection, tmp_path: Path
+    server: Facade, start: Start, conn: asyncpg.Connection, tmp_path: Path, own_timeout_s: float
 ) -> None:
     go = tmp_path / "go"
     command = f"while [ ! -e {go} ]; do sleep 0.05; done"
-    # Its own setting would keep the job for longer than this server allows.
+    # Its own setting would keep the job for longer than this server allows, or for no time.
     flags = ("--concurrency", "1", "--prefetch", "1")
-    await ready(start(*flags, scheduler_assignment_timeout_s=3600))
+    await ready(start(*flags, scheduler_assignment_timeout_s=own_timeout_s))
     await server.submit(type="shell", payload=json.dumps({"command": command}).encode())
     waiting = await server.submit(type="echo")
     await server.becomes(waiting, "ASSIGNED")
@@ -138,6 +144,8 @@ async def test_a_prefetched_job_goes_back_before_the_server_would_charge_for_it(
         return "FAILED:RELEASED" in await path(conn, UUID(waiting))
 
     await eventually(back, within_s=30, what="the job's return")
+    held_s = await conn.fetchval(HELD, UUID(waiting))
+    assert held_s >= TIMES["scheduler__assignment_timeout_s"] / 2
     go.touch()
     job = await server.becomes(waiting, "DONE")
     assert (job.attempt, job.retry_count) == (1, 0)
@@ -197,6 +205,20 @@ async def test_an_operator_drains_and_then_shuts_down_a_worker(
     assert (await server.get(job_id)).attempt == 0
 
 
+async def test_a_worker_whose_registration_was_lost_ends_and_another_one_does_the_job(
+    server: Facade, start: Start, conn: asyncpg.Connection
+) -> None:
+    worker = await ready(start("--worker-id", "w-1"))
+    await forget_workers(conn)
+    assert await exits(worker) == 1, worker.text()
+    (told,) = (line for line in worker.lines() if line["message"] == "forgotten")
+    assert told["level"] == "error"
+    assert await server.workers() == []
+    job_id = await server.submit(type="echo")
+    await ready(start("--worker-id", "w-1"))
+    await server.becomes(job_id, "DONE")
+
+
 async def test_several_processes_are_as_many_workers(server: Facade, start: Start) -> None:
     worker = await ready(start("--processes", "2", "--worker-id", "w"), count=2)
     assert sorted(w.worker_id for w in await server.workers()) == ["w-1", "w-2"]
@@ -229,8 +251,7 @@ async def test_a_keeper_that_is_killed_is_replaced_and_costs_no_lease(
 
 
 def keepers(worker: RemoteWorkerProgram) -> list[psutil.Process]:
-    children = psutil.Process(worker.process.pid).children()
-    return [each for each in children if "jobqueue.remote.keeper_process" in each.cmdline()]
+    return children_with(worker.process.pid, "jobqueue.remote.keeper_process")
 
 
 @pytest.mark.parametrize("lease_s", [6])

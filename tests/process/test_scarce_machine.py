@@ -19,6 +19,7 @@ import pytest_asyncio
 from jobqueue.client import AsyncClient, JobSpec
 from jobqueue.v1 import job_pb2
 from tests.support.facade import Facade, serving
+from tests.support.family import children_with, family, told_by
 from tests.support.programs import FREE_PORTS, Program, environment, measured_environment
 from tests.support.redis import free_port
 from tests.support.soundness import assert_sound
@@ -87,11 +88,12 @@ def environment_of(name: str, database: str) -> dict[str, str]:
     return measured_environment(db_url=database, **FREE_PORTS)
 
 
-def family(program: Program) -> dict[str, list[psutil.Process]]:
+def children_by_kind(program: Program) -> dict[str, list[psutil.Process]]:
     """Return the children of a worker by what they are."""
     found: dict[str, list[psutil.Process]] = {"keeper_process": [], "guard": [], "child": []}
-    for each in psutil.Process(program.process.pid).children():
-        command = " ".join(each.cmdline())
+    children = psutil.Process(program.process.pid).children()
+    for each, words in told_by(children, psutil.Process.cmdline):
+        command = " ".join(words)
         for word, of_this_kind in found.items():
             if f".{word}" in command or f"{word}_process.py" in command:
                 of_this_kind.append(each)
@@ -107,7 +109,7 @@ async def test_a_worker_that_can_start_no_process_fails_what_needs_one_and_goes_
     await server.becomes(under_way, "RUNNING")
     await done(server, "async-allows-processes", b"0")
 
-    before = family(worker)
+    before = children_by_kind(worker)
     assert all(before.values()), "a keeper, a guard, and processes for handlers"
     for each in chain(*before.values()):
         each.kill()
@@ -118,14 +120,14 @@ async def test_a_worker_that_can_start_no_process_fails_what_needs_one_and_goes_
         assert job.last_error.startswith(error)
     tell_to_end(worker)
     assert (await server.becomes(under_way, "DONE")).result == b"told\n"
-    assert not any(family(worker).values()), "none could be replaced"
+    assert not any(children_by_kind(worker).values()), "none could be replaced"
 
     await done(server, "async-allows-processes", b"")
     for kind in KINDS:
         await done(server, kind, shell("true"))
 
     async def whole() -> bool:
-        return all(family(worker).values())
+        return all(children_by_kind(worker).values())
 
     await eventually(whole, what="another keeper, guard and process for handlers")
     worker.send(signal.SIGTERM)
@@ -134,9 +136,7 @@ async def test_a_worker_that_can_start_no_process_fails_what_needs_one_and_goes_
 
 def tell_to_end(worker: Program) -> None:
     """Signal the shell job that waits for it."""
-    (shell,) = (
-        p for p in psutil.Process(worker.process.pid).children() if UNTIL_TOLD in p.cmdline()
-    )
+    (shell,) = children_with(worker.process.pid, UNTIL_TOLD)
     shell.send_signal(signal.SIGUSR1)
 
 
@@ -148,15 +148,17 @@ async def done(server: Facade, kind: str, payload: bytes) -> job_pb2.Job:
 
 
 async def test_a_worker_with_64_descriptors_loses_nothing_when_they_do_not_suffice(
-    server: Facade, start: Start, conn: asyncpg.Connection
+    server: Facade, start: Start, conn: asyncpg.Connection, tmp_path: Path
 ) -> None:
     worker = start(MEAN, "jq-worker", *HANDLERS, "--concurrency", "40")
     await asyncio.to_thread(worker.ready)
-    payload = shell("sleep 0.5")
+    go = tmp_path / "go"
+    payload = shell(f"while [ ! -e {go} ]; do sleep 0.1; done")
     jobs = [await server.submit(type="shell", payload=payload, max_retries=100) for _ in range(60)]
+    await eventually(lambda: conn.fetchval(TOO_MANY), what="a job for which they do not suffice")
+    go.touch()
     for job_id in jobs:
         await server.becomes(job_id, "DONE", within_s=60)
-    assert await conn.fetchval(TOO_MANY) > 0, "they sufficed"
     await done(server, "echo", b"x")
     worker.send(signal.SIGTERM)
     assert await asyncio.to_thread(worker.ended) == 0
@@ -239,5 +241,5 @@ def size_of(way: Path) -> int:
 
 def memory(program: Program) -> int:
     """Return the bytes that a program and its children have in memory."""
-    worker = psutil.Process(program.process.pid)
-    return sum(each.memory_info().rss for each in (worker, *worker.children(recursive=True)))
+    told = told_by(family(program.process.pid), psutil.Process.memory_info)
+    return sum(memory.rss for _, memory in told)

@@ -78,6 +78,7 @@ async def feed(server: Facade, count: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(60 * ROUNDS)
 async def test_a_worker_that_is_told_to_end_at_any_moment_leaves_nothing_behind(
     database: str, conn: asyncpg.Connection, tmp_path: Path, moments: random.Random
 ) -> None:
@@ -120,6 +121,7 @@ async def test_a_worker_that_is_told_twice_gives_everything_back_and_says_so(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(60 * ROUNDS)
 async def test_a_worker_that_is_killed_while_it_ends_loses_no_job_and_leaves_no_process(
     database: str, conn: asyncpg.Connection, tmp_path: Path, moments: random.Random
 ) -> None:
@@ -156,10 +158,11 @@ async def _gone(family: list[psutil.Process]) -> bool:
 @asynccontextmanager
 async def submitting(address: str, accepted: list[str]) -> AsyncIterator[None]:
     """Submit without a pause from eight callers; note the ids that were answered."""
-    async with AsyncClient(address, timeout_s=1.0) as client:
+    async with AsyncClient(address, timeout_s=10.0) as client:
         callers = [asyncio.create_task(_submit(client, accepted)) for _ in range(8)]
         try:
             yield
+            assert not any(caller.done() for caller in callers), callers
         finally:
             for caller in callers:
                 caller.cancel()
@@ -199,16 +202,23 @@ async def _stopping(worker: WorkerProgram) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(60 * ROUNDS)
 async def test_a_server_that_is_told_to_end_at_any_moment_keeps_what_it_accepted(
     database: str, conn: asyncpg.Connection, tmp_path: Path, moments: random.Random
 ) -> None:
     accepted: list[str] = []
+
+    async def many() -> bool:
+        return len(accepted) > ROUNDS
+
     for number in range(ROUNDS):
         server = ServerProgram(database, tmp_path)
         with ended_after(server):
             if number:
                 await asyncio.to_thread(server.ready)
                 async with submitting(server.address, accepted):
+                    if number == 1:  # in the others it may be told before it accepts any
+                        await eventually(many, what="jobs that were accepted")
                     await asyncio.sleep(moments.uniform(0, LAST_MOMENT_S))
                     server.send(signal.SIGTERM)
                     code = await asyncio.to_thread(server.ended)

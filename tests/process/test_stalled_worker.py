@@ -79,6 +79,29 @@ async def test_a_worker_whose_loop_stands_still_is_killed(database: str, db: Con
     assert await status(db, job_id) == "RUNNING", "nobody but the reaper takes it back"
 
 
+async def test_a_worker_that_waits_for_its_database_does_not_stand_still() -> None:
+    settings = replace(QUICK, stall_limit_s=4.0)
+    async with program("postgresql://127.0.0.1:1/none", "wait", settings) as (process, said):
+        assert said == {"opened": False}, "it waited for three times the limit"
+        async with asyncio.timeout(HANG_S):
+            assert await process.wait() == 0
+
+
+async def test_a_worker_whose_claims_take_long_while_its_loop_turns_does_not_stand_still(
+    database: str, db: Connection
+) -> None:
+    (job_id,) = await submit(db)
+    async with program(database, "hold", replace(QUICK, stall_limit_s=4.0)) as (process, _):
+        await eventually(
+            lambda: db.fetchval("SELECT last_beat_at - started_at > '12 s' FROM jobqueue.workers"),
+            what="a worker that lives for three times the limit",
+        )
+        assert process.stdin is not None
+        process.stdin.write(b"settle\n")
+        assert await line_of(process) == {"settled": True}
+    assert await status(db, job_id) == "DONE"
+
+
 async def test_a_worker_stopped_beyond_its_lease_is_reaped_once_and_its_outcome_refused(
     database: str, db: Connection
 ) -> None:

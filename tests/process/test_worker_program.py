@@ -233,10 +233,11 @@ async def test_a_killed_workers_job_runs_again_and_its_first_attempt_is_dead(
     path = tmp_path / "pid"
     command = f"[ -e {path} ] && exit 0; trap '' TERM; echo $$ > {path}; sleep 60; exit 1"
     await retries_take_long(server)
-    worker = await ready(start(lease_duration_s=3))
+    await server.admin.CreateQueue(admin_pb.CreateQueueRequest(name="usual"))
+    worker = await ready(start("--queues", "default,usual", lease_duration_s=6))
     job_id = await server.submit(type="shell", payload=json.dumps({"command": command}).encode())
     await appears(path)
-    other = await server.submit(type="echo")
+    other = await server.submit("usual", type="echo")
     await server.becomes(other, "DONE")  # so its loop went on, and its guard knows the program
     worker.send(signal.SIGKILL)
     await exits(worker)
@@ -296,19 +297,6 @@ async def test_an_operator_drains_and_then_shuts_down_a_worker(
     await server.admin.ShutdownWorker(admin_pb.ShutdownWorkerRequest(worker_id="w-1"))
     assert await exits(worker) == 0
     assert await workers(server) == []
-
-
-async def test_a_stuck_thread_ends_its_worker_and_the_other_job_goes_back(
-    server: Facade, start: Start, tmp_path: Path
-) -> None:
-    worker = await ready(start())
-    other = await server.submit(type="sleeps", payload=str(tmp_path / "pid").encode())
-    await appears(tmp_path / "pid")
-    stuck = job_pb2.JobSpec(queue="default", type="thread-deaf")
-    stuck.run_timeout.FromMilliseconds(300)
-    await server.jobs.SubmitJob(jobs_pb.SubmitJobRequest(job=stuck))
-    assert await exits(worker) == 3, worker.text()
-    assert (await server.becomes(other, "PENDING")).retry_count == 0
 
 
 async def test_a_family_of_workers_starts_runs_and_ends_together(

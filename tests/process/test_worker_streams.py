@@ -16,7 +16,7 @@ from tests.support.facade import Facade, serving
 from tests.support.remote import TIMES, fake, one, started
 from tests.support.soundness import assert_sound
 from tests.support.store import status
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 
 @pytest_asyncio.fixture
@@ -65,6 +65,31 @@ async def test_room_that_another_server_hears_of_is_found(facade: Facade, databa
             assert await same.done(job)
             await worker.take()
             await worker.vanish()
+
+
+async def test_room_that_another_server_hears_of_is_found_while_jobs_are_submitted_all_the_time(
+    facade: Facade, database: str
+) -> None:
+    await facade.submit()
+    async with serving(database, **TIMES) as other, fake(facade) as worker:
+        job = await started(worker)
+        submitting = asyncio.create_task(submit_all_the_time(facade))
+        try:
+            async with FakeWorker(f"127.0.0.1:{other.port}", worker_id="w-1") as same:
+                assert await same.done(job)
+                await worker.take(within_s=HANG_S)
+                assert not submitting.done()
+                await worker.vanish()
+        finally:
+            submitting.cancel()
+            await asyncio.gather(submitting, return_exceptions=True)
+
+
+async def submit_all_the_time(facade: Facade) -> None:
+    """Submit far more often than a full stream looks for room, each with its hint."""
+    while True:
+        await facade.submit()
+        await asyncio.sleep(0.1)
 
 
 async def test_a_cut_stream_gives_back_at_once_what_was_not_taken(
@@ -192,7 +217,7 @@ async def test_a_hundred_workers_share_one_server_within_its_connections(
         assert all(task.result() for task in done)
         mine = await conn.fetchval(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
-            "AND pid <> pg_backend_pid()"
+            "AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
         )
         assert mine <= 5 + 3
     await assert_sound(conn)

@@ -11,7 +11,8 @@ from pathlib import Path
 from tests.chaos.accidents import Accidents, actions_on
 from tests.chaos.checker import Violation, check
 from tests.chaos.journal import Journal
-from tests.chaos.run import beside, keep_count, quiet, read_all
+from tests.chaos.rest import quiet
+from tests.chaos.run import beside, keep_count, read_all
 from tests.chaos.scene import scene_of
 from tests.chaos.system import Cast, System, running
 from tests.soak.judge import Look, Verdict, judge
@@ -47,6 +48,8 @@ class Outcome:
     """How many attempts were started, by their jobs' type."""
     ended: list[str] = field(default_factory=list)
     """Programs that ended, by name and exit code: none should."""
+    renewed: int = 0
+    """How many jobs were completed under a lease that had to be renewed."""
     lost: int = 0
     """How many leases ran out: none should, as nobody is stopped and cuts are far shorter."""
 
@@ -54,7 +57,8 @@ class Outcome:
     def missing(self) -> list[str]:
         """What a soak is made of and this one did not have."""
         cuts = [name for name in CUTS if not self.journal.landed[name]]
-        return [*self.visitors.missing, *cuts]
+        renewals = [] if self.renewed else ["lease that outlasted its first term"]
+        return [*self.visitors.missing, *cuts, *renewals]
 
     @property
     def grown(self) -> list[Verdict]:
@@ -102,6 +106,7 @@ class Soak:
             journal,
             starts,
             ended,
+            history.renewed,
             sum(event.reason == "LEASE_EXPIRED" for event in history.events),
         )
 

@@ -56,6 +56,8 @@ class SteadyLoad(Load):
     def _spec(self) -> JobSpec:
         spec = super()._spec()
         chance = self.rng.random()
+        if chance < 0.002:
+            return replace(spec, type="lasting")
         if chance < 0.05:
             return replace(spec, type="shell", payload=_command(spec))
         if chance < 0.10:

@@ -4,6 +4,7 @@ With ``SOAK_LEAK=descriptors`` (``memory``, ``threads``) in the environment of a
 the type ``tidy`` leaves some behind: so that it can be seen that a leak is found.
 """
 
+import asyncio
 import os
 import threading
 
@@ -18,6 +19,7 @@ SHELL = (
 )
 """Notes what the handlers note."""
 
+_LASTING_S = 40.0
 _LEAK_BYTES = 64 * 1024
 _LEFT: list[object] = []
 _NEVER = threading.Event()
@@ -47,6 +49,14 @@ async def tidy(context: Context) -> str:
     if leak := os.environ.get(LEAK):
         _LEAKS[leak]()
     with work.noted(context) as nonce:
+        return nonce
+
+
+@handler("lasting")
+async def lasting(context: Context) -> str:
+    """Work for longer than a lease lasts without being renewed."""
+    with work.noted(context) as nonce:
+        await asyncio.sleep(_LASTING_S)
         return nonce
 
 

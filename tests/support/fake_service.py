@@ -1,12 +1,14 @@
-"""Our own protocol, answered by a script: what clients and jq-ctl are tried against.
+"""Our own protocol, answered by a script: what clients, jq-ctl and workers are tried against.
 
 Nothing of PostgreSQL is imitated: a test says what a call answers or how it fails, and looks at
 what was asked.
 """
 
+import socket
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent import futures
+from contextlib import contextmanager
 from typing import Any
 
 import grpc
@@ -15,7 +17,13 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2, status_pb2
 
-from jobqueue.v1 import admin_service_pb2, job_pb2, job_service_pb2
+from jobqueue.v1 import (
+    admin_service_pb2,
+    event_service_pb2,
+    job_pb2,
+    job_service_pb2,
+    worker_service_pb2,
+)
 
 JOB_ID = "8c5c62a1-70f4-4a5c-9a3f-5a0f2c6d1e77"
 DETAILS = "grpc-status-details-bin"
@@ -53,7 +61,15 @@ def job(status: str = "PENDING", **fields: Any) -> job_pb2.Job:
     return made
 
 
-Answer = Message | Failure | list[Message | Failure] | Callable[[Any], Message]
+@contextmanager
+def nobody() -> Iterator[str]:
+    """Yield an address that refuses all connections; nobody else can come to listen there."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
+
+
+Answer = Message | Failure | list[Message | Failure] | Callable[[Any], Message | Failure]
 """A list is what a stream sends; a function makes the answer from the request."""
 
 
@@ -119,4 +135,6 @@ class FakeService:
 _SERVICES = (
     job_service_pb2.DESCRIPTOR.services_by_name["JobService"],
     admin_service_pb2.DESCRIPTOR.services_by_name["AdminService"],
+    worker_service_pb2.DESCRIPTOR.services_by_name["WorkerService"],
+    event_service_pb2.DESCRIPTOR.services_by_name["EventService"],
 )

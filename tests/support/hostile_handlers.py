@@ -203,6 +203,14 @@ async def async_closes_the_loop(_context: Context) -> None:
     asyncio.get_running_loop().close()
 
 
+@handler("async-holds-the-interpreter")
+async def async_holds_the_interpreter(context: Context) -> None:
+    """Keep every thread of the worker from running for so many seconds."""
+    left_s = int(context.payload)
+    while left_s:  # a signal cuts it short
+        left_s = ctypes.PyDLL(None).sleep(left_s)
+
+
 @handler("async-ends-its-process")
 async def async_ends_its_process(_context: Context) -> None:
     os._exit(0)

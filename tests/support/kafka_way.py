@@ -1,4 +1,4 @@
-"""The way to a broker, a proxy: a test may cut it, hold back answers, or let large batches fail."""
+"""The way to a broker, a proxy: a test may cut or throttle it, hold answers, fail large batches."""
 
 import asyncio
 import contextlib
@@ -40,13 +40,17 @@ class Way:
         """Requests with a batch of more bytes are refused in the broker's name, as by its
         ``message.max.bytes``."""
         self.requests_refused = 0
+        self.bytes_s: float | None = None
+        """How many bytes of records a connection takes in a second."""
         self.answers_held = 0
         self._broker = broker
         self._holding = False
         self._crossings: set[_Crossing] = set()
         self._loop = OwnLoop()
         self._server: asyncio.Server = self._loop.do(
-            asyncio.start_server(self._serve, "127.0.0.1", broker.advertised, ssl=tls)
+            asyncio.start_server(
+                self._serve, "127.0.0.1", broker.advertised, ssl=tls, reuse_port=True
+            )
         )
 
     def settings(self, topic: str) -> KafkaSettings:
@@ -110,6 +114,8 @@ class Way:
                         self.requests_refused += 1
                         crossing.near_writer.write(refusal(frame))
                         continue
+                    if self.bytes_s:
+                        await asyncio.sleep(len(frame) / self.bytes_s)
                 crossing.far_writer.write(frame)
                 await crossing.far_writer.drain()
         crossing.end()

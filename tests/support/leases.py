@@ -1,12 +1,14 @@
 """Workers of lease tests: the real thing on a real database, with short times."""
 
 import os
+import signal
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 
 from jobqueue.domain.lease import LeasedJob
+from jobqueue.errors import DeadlineExceeded, Unavailable
 from jobqueue.lease.backing import DatabaseBacking
 from jobqueue.lease.book import Book
 from jobqueue.lease.direct import DirectLeases
@@ -51,6 +53,21 @@ async def take_one(leases: DirectLeases) -> LeasedJob:
     return job
 
 
+async def take_at_last(leases: DirectLeases) -> LeasedJob:
+    """Claim one job, started, where leases are so short that a claim may run out of time.
+
+    A job that such a claim took all the same is handed back some seconds later.
+    """
+
+    async def taken() -> list[LeasedJob]:
+        with suppress(DeadlineExceeded, Unavailable):
+            return await leases.claim(1, running=True)
+        return []
+
+    (job,) = await eventually(taken, what="a job")
+    return job
+
+
 async def expires_in(db: Connection, job: LeasedJob) -> float:
     """Return the seconds until the lease runs out, negative when it has."""
     left: float = await db.fetchval(
@@ -72,6 +89,18 @@ async def is_renewed(db: Connection, job: LeasedJob, times: int = 2) -> None:
             return bool(await db.fetchval(end, job.lease.job) > last)
 
         await eventually(later, what="a renewal")
+
+
+async def replace_keeper(leases: DirectLeases) -> None:
+    """Kill the keeper, and wait for another one."""
+    first = leases._keeper.pid
+    assert first is not None
+    os.kill(first, signal.SIGKILL)
+
+    async def replaced() -> bool:
+        return leases._keeper.pid not in (None, first)
+
+    await eventually(replaced, what="another keeper")
 
 
 class Heard:

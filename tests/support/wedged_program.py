@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from jobqueue.cli import server, worker
+from jobqueue.lease import keeper
 from jobqueue.runtime.service import Service
 from jobqueue.wiring import serve
 from jobqueue.wiring import worker as wiring
@@ -50,5 +51,6 @@ if __name__ == "__main__":
         plant(wiring, "work")
         worker.main()
     else:
+        keeper.CLAIMS_LIMIT_S = 1.0
         Claiming.turn = Wedged.turn  # type: ignore[method-assign, assignment]
         worker.main()

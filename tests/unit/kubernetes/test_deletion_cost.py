@@ -110,6 +110,7 @@ async def test_every_failure_is_told_and_tried_again_and_no_fault_of_the_loop(
     await keeper.turn()
     assert len(pod.causes) == 1
     kube.behaviour = None
+    keeper._api._timeout_s = 60.0
     pod.clock.advance(FIRST_WAIT_S)
     await keeper.turn()
     assert kube.costs == ["0"]
