@@ -6,7 +6,7 @@ import time
 from jobqueue.worker import Context, handler
 
 FAILS_ONCE = b"fails once"
-_SHORT_S = 0.01
+_SHORT_S, DOZE_S = 0.01, 2.0
 
 
 class FailedOnPurposeError(Exception):
@@ -22,6 +22,12 @@ async def noop(_context: Context) -> None:
 async def sleep(_context: Context) -> None:
     """Work for ten milliseconds without using a processor."""
     await asyncio.sleep(_SHORT_S)
+
+
+@handler("doze")
+async def doze(_context: Context) -> None:
+    """Hold a slot for two seconds without using a processor."""
+    await asyncio.sleep(DOZE_S)
 
 
 @handler("hang")

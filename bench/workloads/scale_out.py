@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from functools import partial
 
 from bench.fleet import start_server, start_workers, store
+from bench.form import Form
 from bench.ours import Ours
+from bench.programs.handlers import DOZE_S
 from bench.results import Column, Sample
 from bench.stage import Stage
 from bench.systems import QUEUE
@@ -15,6 +17,9 @@ from jobqueue.store.wakeups import notify_queues
 
 _IDEAL = 100.0
 """Jobs a second of one worker that does nothing but wait ten milliseconds for each."""
+
+_DOZES = 4
+"""Jobs for each worker where both kinds are at work at once."""
 
 _START_S = 2.0
 """About how long the start and the end of one worker keep the cores busy."""
@@ -35,9 +40,11 @@ class ScaleOut(Workload):
     title = "Scale-out"
     about = (
         "Workers with `--concurrency 1` and jobs that wait ten milliseconds, so one worker could do"
-        f" {_IDEAL:.0f} jobs/s at best. Workers are registered and jobs stored before the"
-        " queue is resumed. Throughput follows their number until the cores are full. Served:"
-        " workers that ended at least one job. Connections: to PostgreSQL, of all programs."
+        f" {_IDEAL:.0f} jobs/s at best; where both kinds are at work at once the jobs wait"
+        f" {DOZE_S:.0f} seconds, so that processors are not what they queue for. Workers are"
+        " registered and jobs stored before the queue is resumed. Throughput follows their number"
+        " until the cores are full. Served: workers that ended at least one job. Connections: to"
+        " PostgreSQL, of all programs."
     )
     columns = (
         RATE,
@@ -76,16 +83,28 @@ class ScaleOut(Workload):
             if remote:
                 _, address = await start_server(scene)
                 await start_workers(scene, remote, *_ONE, address=address)
-            jobs = int(_IDEAL * min(count, stage.form.scale_most_busy) * stage.form.scale_s)
-            await store(scene.dsn, [JobSpec(queue=QUEUE, type="sleep")] * jobs)
+            kind, jobs = _work(stage.form, direct, remote)
+            await store(scene.dsn, [JobSpec(queue=QUEUE, type=kind)] * jobs)
             await pause_queue(scene.connection, QUEUE, paused=False)
             await notify_queues(scene.connection, [QUEUE])
             sample = await watch_drain(scene, ours.probes, jobs, stage.form.box_s)
             connections = await scene.count(_CONNECTIONS)
             served = await scene.count(_SERVED)
-        of_ideal = 100 * sample.values["jobs_per_s"] / (_IDEAL * count)
+        ideal = count / DOZE_S if direct and remote else _IDEAL * count
+        of_ideal = 100 * sample.values["jobs_per_s"] / ideal
         more = {"of_ideal": of_ideal, "served": served, "connections": connections}
         return Sample({**sample.values, **more})
+
+
+def _work(form: Form, direct: int, remote: int) -> tuple[str, int]:
+    """Return the type and the number of jobs.
+
+    Two hundred workers with jobs of ten milliseconds would share the cores by chance, and who got
+    none would show how long a queue for a processor is.
+    """
+    if direct and remote:
+        return "doze", _DOZES * (direct + remote)
+    return "sleep", int(_IDEAL * min(direct + remote, form.scale_most_busy) * form.scale_s)
 
 
 def variant(direct: int, remote: int) -> str:
