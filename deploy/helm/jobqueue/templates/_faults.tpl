@@ -27,7 +27,8 @@ secret: contradicts existingSecret: give one of them
 {{- end }}
 {{- end }}
 
-{{/* What must not be among variables: what other values say, and secrets in plain sight. */}}
+{{/* What must not be among variables: what other values say, secrets in plain sight, and for workers
+     what checks the half of a login that they have, such as a mechanism without its password. */}}
 {{- define "jobqueue.variableFaults" -}}
 {{- $homes := include "jobqueue.ownVariables" . | fromYaml }}
 {{- $secrets := include "jobqueue.secretVariables" . | fromYamlArray }}
@@ -37,6 +38,8 @@ secret: contradicts existingSecret: give one of them
 {{ $where }}.{{ $name }}: is not set there but by {{ get $homes $name }}
 {{- else if and (hasSuffix "config" $where) (has $name $secrets) }}
 {{ $where }}.{{ $name }}: is a secret: it belongs into existingSecret
+{{- else if and (hasSuffix "config" $where) (ne $where "server.config") (regexMatch "^JQ_(KAFKA|REDIS|AUTH)_" $name) }}
+{{ $where }}.{{ $name }}: is for servers alone, and may stop workers: it belongs into server.config
 {{- end }}
 {{- end }}
 {{- end }}

@@ -35,10 +35,11 @@ module "jobqueue" {
     max            = 3
   }
 
+  # What the autoscalers of the manifests may make, and a quarter more workers while they roll.
   fleet = {
-    max_servers          = 3
+    max_servers          = 10
     pool_size            = 5
-    max_worker_processes = 12
+    max_worker_processes = 25
   }
 
   database = {

@@ -53,7 +53,7 @@ run "without_kafka_nothing_of_it_is_left" {
 
 run "the_database_takes_the_whole_fleet" {
   assert {
-    condition     = output.jobqueue.max_connections == 3 * (5 + 3) + 12 * 3 + 25
+    condition     = output.jobqueue.max_connections == 10 * (5 + 3) + 25 * 3 + 25
     error_message = "max_connections is not what servers and workers hold."
   }
 }
