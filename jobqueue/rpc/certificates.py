@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from jobqueue.errors import Fault, SettingsError
-from jobqueue.transport.pem import read_pem, stamp
+from jobqueue.transport.pem import Validity, read_pem, stamp
 
 CERT, KEY, CA = "grpc.tls.cert_path", "grpc.tls.key_path", "grpc.tls.ca_path"
 
@@ -42,13 +42,12 @@ class TlsFiles:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who the server is: what gRPC serves with, and from when to when it is valid."""
+    """Who the server is: what gRPC serves with, and when."""
 
     key_pem: bytes = field(repr=False)
     chain_pem: bytes
     ca_pem: bytes | None
-    valid_from: datetime
-    valid_until: datetime
+    valid: Validity
 
 
 def read_identity(files: TlsFiles, now: datetime) -> Identity:
@@ -66,8 +65,8 @@ def read_identity(files: TlsFiles, now: datetime) -> Identity:
         faults.append(Fault(CERT, f"expired on {chain[0].not_valid_after_utc:%Y-%m-%d %H:%M} UTC"))
     if faults or not chain or key_pem is None or chain_pem is None:
         raise SettingsError(faults)
-    valid = (chain[0].not_valid_before_utc, chain[0].not_valid_after_utc)
-    return Identity(key_pem, chain_pem, ca_pem, *valid)
+    valid = Validity(chain[0].not_valid_before_utc, chain[0].not_valid_after_utc)
+    return Identity(key_pem, chain_pem, ca_pem, valid)
 
 
 def _checked(faults: list[Fault], setting: str, path: Path) -> bytes | None:

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, cast
 
 import grpc
@@ -12,16 +12,12 @@ from jobqueue.errors import SettingsError
 from jobqueue.rpc.certificates import Identity, TlsFiles, read_identity
 from jobqueue.runtime.log import get_logger
 from jobqueue.runtime.service import Service
+from jobqueue.transport.pem import utc_now
 
 WARN_BEFORE = timedelta(days=14)
 _WATCH_S = 60.0
 
 _log = get_logger(__name__)
-
-
-def utc_now() -> datetime:
-    """Return the time by which certificates are judged."""
-    return datetime.now(UTC)
 
 
 class ServerTls:
@@ -72,7 +68,7 @@ class ServerTls:
                 self._read()
             if self._next is not None and not self._must_wait(self._next):
                 self._identity, self._next = self._next, None
-                until = self._identity.valid_until.isoformat()
+                until = self._identity.valid.end.isoformat()
                 _log.info("certificates reloaded", valid_until=until)
             return self._identity
 
@@ -85,12 +81,11 @@ class ServerTls:
             )
             return
         if self._must_wait(self._next):
-            since = self._next.valid_from.isoformat()
+            since = self._next.valid.begin.isoformat()
             _log.warning("the new certificate waits until it is valid", valid_from=since)
 
     def _must_wait(self, found: Identity) -> bool:
-        now, old = self._now(), self._identity
-        return now < found.valid_from and old.valid_from <= now < old.valid_until
+        return found.valid.waits_for(self._identity.valid, self._now())
 
 
 def _configuration(identity: Identity, *, anyone: bool) -> grpc.ServerCertificateConfiguration:
@@ -117,17 +112,17 @@ class CertificateWatch(Service):
         fault = validity_fault(identity, self._now())
         if fault and self._said != (identity, fault):
             self._said = (identity, fault)
-            until = identity.valid_until.isoformat()
+            until = identity.valid.end.isoformat()
             _log.warning(f"the server's certificate {fault}", valid_until=until)
         return None
 
 
 def validity_fault(identity: Identity, now: datetime) -> str | None:
     """Return what is wrong with the dates of a certificate, or soon will be."""
-    if now < identity.valid_from:
+    if now < identity.valid.begin:
         return "is not valid yet: clients refuse it"
-    if now >= identity.valid_until:
+    if now >= identity.valid.end:
         return "has expired: clients refuse it"
-    if now >= identity.valid_until - WARN_BEFORE:
+    if now >= identity.valid.end - WARN_BEFORE:
         return f"expires within {WARN_BEFORE.days} days"
     return None

@@ -4,23 +4,18 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 import grpc
 
 from jobqueue.errors import InvalidArgument
-from jobqueue.transport.pem import Validity, read_pem, stamp, validity_of
+from jobqueue.transport.pem import Validity, read_pem, stamp, utc_now, validity_of
 from jobqueue.transport.route import Tls, credentials
 
 Told = Callable[[str], None]
 """Hears that files have changed, and why they cannot be used; empty: they are used from now on."""
 
 _UNUSABLE = (OSError, ValueError, InvalidArgument)
-
-
-def utc_now() -> datetime:
-    """Return the time by which certificates are judged."""
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +68,9 @@ class CertificateFiles:
             self._told(f"the certificate is not valid before {valid.begin.isoformat()}")
 
     def _must_wait(self, found: Validity | None) -> bool:
-        now, old = self._now(), self._valid
-        if found is None or old is None:
+        if found is None or self._valid is None:
             return False
-        return now < found.begin and old.begin <= now < old.end
+        return found.waits_for(self._valid, self._now())
 
     def _look(self) -> tuple[object, ...]:
         return tuple(map(stamp, (self._tls.ca, self._tls.cert, self._tls.key)))

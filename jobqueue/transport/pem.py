@@ -25,6 +25,19 @@ class Validity:
     begin: datetime
     end: datetime
 
+    def holds(self, now: datetime) -> bool:
+        """Tell whether it is valid at ``now``."""
+        return self.begin <= now < self.end
+
+    def waits_for(self, old: "Validity", now: datetime) -> bool:
+        """Tell whether what replaces ``old`` must wait: not valid yet, while ``old`` still is."""
+        return now < self.begin and old.holds(now)
+
+
+def utc_now() -> datetime:
+    """Return the time by which certificates are judged."""
+    return datetime.now(UTC)
+
 
 def read_pem(path: Path | str) -> bytes:
     """Return the content. Raises OSError, and ValueError for a file of no sensible size."""

@@ -51,7 +51,7 @@ class Doorkeeping:
             return "tls: off; calls can be read on their way"
         identity = self._tls.refresh()
         clients = "required" if identity.ca_pem else "not asked for"
-        until = f"{identity.valid_until:%Y-%m-%d %H:%M} UTC"
+        until = f"{identity.valid.end:%Y-%m-%d %H:%M} UTC"
         return f"tls: on, certificate valid until {until}, client certificates {clients}"
 
     def _auth_line(self) -> str:

@@ -39,7 +39,7 @@ def test_files_that_fit_are_an_identity(authority: Authority, pair: Pair) -> Non
     assert identity.chain_pem == pair.cert.read_bytes()
     assert identity.key_pem == pair.key.read_bytes()
     assert identity.ca_pem == authority.path.read_bytes()
-    assert identity.valid_from < datetime.now(UTC) < identity.valid_until
+    assert identity.valid.holds(datetime.now(UTC))
 
 
 def test_the_key_is_in_no_repr(pair: Pair) -> None:
@@ -110,4 +110,4 @@ def test_a_far_future_is_valid_and_its_end_is_known(authority: Authority) -> Non
     until = datetime.now(UTC) + timedelta(days=400)
     pair = authority.server("long", until=until)
     identity = read_identity(TlsFiles(pair.cert, pair.key), datetime.now(UTC) + timedelta(days=100))
-    assert abs(identity.valid_until - until) < timedelta(seconds=2)
+    assert abs(identity.valid.end - until) < timedelta(seconds=2)

@@ -98,7 +98,7 @@ def test_dates_are_judged(authority: Authority, days_left: int, words: str | Non
     end = datetime.now(UTC) + timedelta(days=100)
     pair = authority.issue("year", "localhost", until=end)
     identity = ServerTls(TlsFiles(pair.cert, pair.key)).refresh()
-    fault = validity_fault(identity, identity.valid_until - timedelta(days=days_left))
+    fault = validity_fault(identity, identity.valid.end - timedelta(days=days_left))
     assert (words or "None") in str(fault)
 
 
