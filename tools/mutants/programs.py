@@ -175,8 +175,8 @@ PROGRAMS = (
     Mutant(
         "what a full disk refuses is dropped",
         "jobqueue/store/faults.py",
-        "if connection_lost(error) or state in _SPENT:",
-        "if connection_lost(error):",
+        "if connection_lost(error) or state in _SPENT or state == _NOT_READY:",
+        "if connection_lost(error) or state == _NOT_READY:",
         "tests/unit/store/test_faults.py",
     ),
     Mutant(

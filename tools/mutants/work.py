@@ -295,4 +295,11 @@ WORK = (
         "elif known < 0:",
         "tests/process/test_lost_registration.py",
     ),
+    Mutant(
+        "a connection is lent on between the halves of a statement",
+        "jobqueue/store/pool.py",
+        "if any(failure) and",
+        "if False and",
+        "tests/store/test_pool.py",
+    ),
 )
