@@ -11,9 +11,8 @@ TOLD_ONLY = {
     "cli/ctl/top.py": "when a frame was drawn",
     "lease/backing.py": "how far a worker's clock is off, which is shown",
     "rpc/admin_service.py": "since when a server has been up",
-    "rpc/tls.py": "certificates say until which date they are valid",
     "telemetry/leases.py": "spans begin at a date",
-    "transport/certificates.py": "certificates of callers, too, say when they are valid",
+    "transport/pem.py": "certificates say from and until which date they are valid",
 }
 """Where a program looks at its machine's date, and what for. None is about a job."""
 
