@@ -99,7 +99,7 @@ class Book:
 
         While a row is locked the reaper skips it, so belief lasts until we ask again.
         """
-        due_at = sent_at + min(BUSY_RETRY_S, self._settings.renew_interval_s)
+        due_at = sent_at + min(BUSY_RETRY_S, self._settings.renew_interval_s / 2)
         asked_again = sent_at + self._settings.renew_interval_s
         for lease, hold in self._held(leases):
             trusted_until = max(hold.trusted_until, asked_again)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 BUSY_RETRY_S = 1.0
-"""A lease whose row somebody holds is asked for again after this."""
+"""A lease whose row somebody holds is asked for again after this, or half a short interval."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from dataclasses import replace
+from datetime import datetime
 
 import asyncpg
 import pytest
@@ -13,7 +13,7 @@ from jobqueue.lease.interface import LeaseGone
 from jobqueue.lease.settings import LeaseSettings
 from jobqueue.lease.takeover import Takeover, expired
 from jobqueue.store.pool import Connection
-from tests.support.leases import QUICK, Heard, is_renewed, open_leases
+from tests.support.leases import Heard, is_renewed, open_leases
 from tests.support.settling import settled
 from tests.support.store import submit
 from tests.support.waiting import eventually
@@ -85,23 +85,43 @@ async def test_a_short_lease_is_renewed_three_times_before_it_would_end(
         await eventually(often, within_s=60, what="three renewals in less than a lease, thrice")
 
 
-async def test_a_lease_whose_row_somebody_holds_ends_alone(database: str, db: Connection) -> None:
+RUN_OUT = "UPDATE jobqueue.leases SET expires_at = clock_timestamp() WHERE id = $1"
+HOLD = "SELECT FROM jobqueue.leases WHERE id = $1 FOR UPDATE"
+
+
+async def ends(db: Connection) -> dict[int, datetime]:
+    """Return until when each lease lasts, by its job."""
+    return {r["id"]: r["expires_at"] for r in await db.fetch("SELECT * FROM jobqueue.leases")}
+
+
+async def test_of_twenty_leases_one_is_taken_back_and_one_is_held_and_the_others_are_renewed(
+    database: str, db: Connection
+) -> None:
     await submit(db, 20)
     reaper = Takeover(expired(), page_size=100, crash_limit=3)
+    holder = await asyncpg.connect(database)
+    async with open_leases(database) as leases:
+        heard, (gone, held, *others) = Heard(leases), await leases.claim(20, running=True)
 
-    async def reaped() -> int:
-        return (await reaper.step(db)).taken
+        async def taken_back() -> int:  # again where a renewal came between
+            await db.execute(RUN_OUT, gone.lease.job)
+            return (await reaper.step(db)).taken
 
-    async with open_leases(database, settings=replace(QUICK, lease_s=8.0)) as leases:
-        heard, (held, *others) = Heard(leases), await leases.claim(20, running=True)
-        holder = await asyncpg.connect(database)
         async with holder.transaction():
-            row = "SELECT FROM jobqueue.leases WHERE id = $1 FOR UPDATE"
-            await holder.execute(row, held.lease.job)
-            await heard.hears(LeaseGone(held.lease))
-        await holder.close()
-        assert await eventually(reaped, what="the end of a lease") == 1
-        await is_renewed(db, others[0])
-        assert await reaped() == 0
-        assert heard.news == [LeaseGone(held.lease)]
-        assert all(await asyncio.gather(*(settled(leases, job, Completed()) for job in others)))
+            await holder.execute(HOLD, held.lease.job)
+            before = await ends(db)
+            assert await eventually(taken_back, what="the end of a lease") == 1
+            await heard.hears(LeaseGone(gone.lease))
+
+            async def renewed() -> bool:
+                now = await ends(db)
+                return all(now[job.lease.job] > before[job.lease.job] for job in others)
+
+            await eventually(renewed, what="renewals of all others")
+            assert (await ends(db))[held.lease.job] == before[held.lease.job]
+        await is_renewed(db, held)
+        assert heard.news == [LeaseGone(gone.lease)]
+        assert all(
+            await asyncio.gather(*(settled(leases, j, Completed()) for j in (held, *others)))
+        )
+    await holder.close()

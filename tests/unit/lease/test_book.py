@@ -75,6 +75,21 @@ def test_a_busy_lease_is_believed_until_it_should_have_been_asked_for_again(
     assert book.lapsed() == [A]
 
 
+def test_a_short_busy_lease_is_asked_for_again_well_before_it_is_given_up(
+    clock: ManualClock,
+) -> None:
+    book = Book(LeaseSettings(lease_s=3.0, renew_interval_s=1.0), clock)
+    book.add([A], clock.monotonic())
+    clock.advance(2.5)
+    book.busy([A], clock.monotonic())
+    clock.advance(0.5)
+    assert book.due() == [A]
+    clock.advance(0.4)
+    assert book.lapsed() == []
+    clock.advance(0.2)
+    assert book.lapsed() == [A]
+
+
 def test_a_lease_past_its_deadline_is_not_renewed_and_lapses(
     book: Book, clock: ManualClock
 ) -> None:
