@@ -63,7 +63,7 @@ class Stage:
     form: Form
     systems: dict[str, System]
     absent: dict[str, str] = field(default_factory=dict)
-    _templates: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _templates: dict[str, str] = field(default_factory=dict)
     _numbers: "itertools.count[int]" = field(default_factory=itertools.count)
 
     @asynccontextmanager
@@ -80,10 +80,9 @@ class Stage:
 
     async def empty(self, system: System) -> str:
         """Return a database with the system's schema and no jobs; made once a run."""
-        template, _ = await self.loaded(system, 0)
-        return template
+        return await self.loaded(system, 0)
 
-    async def loaded(self, system: System, jobs: int) -> tuple[str, int]:
+    async def loaded(self, system: System, jobs: int) -> str:
         """Return a database with so many waiting no-op jobs, or as many as the box allows."""
         key = f"{system.name}, {jobs} jobs"
         if key not in self._templates:
@@ -97,33 +96,31 @@ class Stage:
             async with connected(dsn) as connection:
                 await fill(connection)
             await self.cluster.rest(dsn)
-            self._templates[key] = (dsn, 0)
-        return self._templates[key][0]
+            self._templates[key] = dsn
+        return self._templates[key]
 
     async def forget(self) -> None:
         """Drop the databases kept for later cells."""
         while self._templates:
-            _, (dsn, _) = self._templates.popitem()
+            _, dsn = self._templates.popitem()
             await self.cluster.drop(dsn)
 
-    async def _load(self, system: System, jobs: int) -> tuple[str, int]:
+    async def _load(self, system: System, jobs: int) -> str:
         dsn = await self.cluster.create(await self.empty(system) if jobs else "template1")
         if not jobs:
             await system.prepare(dsn)
             await _check_durable(system, dsn)
-            return dsn, 0
-        stored = await self._store(system, dsn, jobs)
+            return dsn
+        await self._store(system, dsn, jobs)
         await self.cluster.rest(dsn)
-        return dsn, stored
+        return dsn
 
-    async def _store(self, system: System, dsn: str, jobs: int) -> int:
+    async def _store(self, system: System, dsn: str, jobs: int) -> None:
         log = self.folder / f"{next(self._numbers):04}-load-{system.name}.log"
         async with Program(system.submitter(dsn), log, talks=True) as program:
             await program.ready()
             await program.ask(**submit_order(jobs, self.form.load_s))
             await program.heard(self.form.load_s * 3 + 60)
-        async with connected(dsn) as connection:
-            return int(await connection.fetchval(system.probes.left))
 
 
 async def _check_durable(system: System, dsn: str) -> None:

@@ -68,18 +68,20 @@ class Workload(ABC):
         return 0.0
 
 
-async def watch_drain(scene: Scene, probes: Probes, jobs: int, box_s: float) -> Sample:
+async def watch_drain(scene: Scene, probes: Probes, box_s: float) -> Sample:
     """Measure from the first job taken to the last one done, or to the end of the box.
 
-    All of it by the tables, so start-up is in no figure. Raises BenchError when nothing begins.
+    All of it by the tables, so start-up is in no figure, nor what was done before the first job
+    was seen to be taken. Raises BenchError when nothing begins.
     """
     taken = partial(says, scene, probes.taken)
     await until(taken, within_s=_FIRST_JOB_S, what="the first job", pause_s=LOOK_S)
     first = await scene.meter.read()
+    left = await scene.count(probes.left)
     with contextlib.suppress(TookTooLong):
         await until(partial(says, scene, probes.empty), within_s=box_s, what="", pause_s=LOOK_S)
     window = await scene.meter.since(first)
-    return Sample(window.values(jobs - await scene.count(probes.left)))
+    return Sample(window.values(left - await scene.count(probes.left)))
 
 
 async def says(scene: Scene, question: str) -> bool:

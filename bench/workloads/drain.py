@@ -53,12 +53,12 @@ class Drain(Workload):
         return _CONTESTANTS * min(form.load_s, form.drain_jobs / _STORED_PER_S)
 
     async def _run(self, stage: Stage, system: System, processes: int) -> Sample:
-        template, jobs = await stage.loaded(system, stage.form.drain_jobs)
+        template = await stage.loaded(system, stage.form.drain_jobs)
         async with stage.scene(system, template) as scene:
             await stage.cluster.rest(scene.dsn, analyze=False)
             for launch in system.workers(scene.dsn, processes):
                 await scene.start(launch, group=WORKERS)
-            return await watch_drain(scene, system.probes, jobs, stage.form.box_s)
+            return await watch_drain(scene, system.probes, stage.form.box_s)
 
 
 def _variant(system: System, processes: int) -> str:

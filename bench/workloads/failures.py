@@ -65,7 +65,7 @@ class Failures(Workload):
             await start_server(scene)
             for launch in ours.workers(scene.dsn, 1):
                 await scene.start(launch, group=WORKERS)
-            sample = await watch_drain(scene, ours.probes, jobs, stage.form.box_s)
+            sample = await watch_drain(scene, ours.probes, stage.form.box_s)
             attempts = float(await scene.connection.fetchval(_ATTEMPTS))
             return Sample({**sample.values, "attempts": attempts})
 

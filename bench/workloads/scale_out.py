@@ -87,7 +87,7 @@ class ScaleOut(Workload):
             await store(scene.dsn, [JobSpec(queue=QUEUE, type=kind)] * jobs)
             await pause_queue(scene.connection, QUEUE, paused=False)
             await notify_queues(scene.connection, [QUEUE])
-            sample = await watch_drain(scene, ours.probes, jobs, stage.form.box_s)
+            sample = await watch_drain(scene, ours.probes, stage.form.box_s)
             connections = await scene.count(_CONNECTIONS)
             served = await scene.count(_SERVED)
         ideal = count / DOZE_S if direct and remote else _IDEAL * count

@@ -48,11 +48,11 @@ class Tuning(Workload):
         return [Plan("jobqueue", variant, run, lasts_s) for variant, run in runs.items()]
 
     async def _drain(self, stage: Stage, concurrency: int, prefetch: int) -> Sample:
-        template, jobs = await stage.loaded(Ours(), stage.form.drain_jobs)
+        template = await stage.loaded(Ours(), stage.form.drain_jobs)
         async with stage.scene(Ours(), template) as scene:
             await stage.cluster.rest(scene.dsn, analyze=False)
             await scene.start(_launch(scene.dsn, concurrency, prefetch), group=WORKERS)
-            return await watch_drain(scene, Ours().probes, jobs, stage.form.box_s)
+            return await watch_drain(scene, Ours().probes, stage.form.box_s)
 
     async def _submit(self, stage: Stage, size: int) -> Sample:
         async with stage.scene(Ours()) as scene:
