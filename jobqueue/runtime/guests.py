@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from functools import partial
 from typing import Any, TypeVar
 
+from jobqueue.runtime.original import original
+
 T = TypeVar("T")
 
 
@@ -42,7 +44,7 @@ def in_one_process(work: Awaitable[T]) -> Generator[Any, None, T]:
     one more turn of its loop would take from ours what comes to us.
     """
     steps = work if isinstance(work, Coroutine) else _awaited(work)
-    here, step = os.getpid(), partial(steps.send, None)
+    here, step = original(), partial(steps.send, None)
     while True:
         try:
             awaited = step()
@@ -50,7 +52,7 @@ def in_one_process(work: Awaitable[T]) -> Generator[Any, None, T]:
             returned: T = end.value
             return returned
         finally:
-            if os.getpid() != here:
+            if not here():
                 os._exit(0)
         try:
             yield awaited
