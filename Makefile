@@ -148,7 +148,7 @@ chaos: $(READY) ## Run a whole system through kills, pauses and cuts, and check 
 	$(BIN)/python -m tests.chaos --jobs 5000 $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 chaos-long: $(READY) ## The same for an hour or more
-	$(BIN)/python -m tests.chaos --jobs 100000 --rounds 20 $(if $(SEED),--seed $(SEED)) $(ARGS)
+	$(BIN)/python -m tests.chaos --jobs 150000 --rounds 30 $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 .PHONY: soak
 soak: $(READY) ## Run a whole system under steady work for MINUTES, and find what grows
