@@ -18,7 +18,7 @@ from tests.support.store import (
     submit,
     waits_for_lock,
 )
-from tests.support.waiting import eventually
+from tests.support.waiting import HANG_S, eventually
 
 
 async def test_a_cancel_that_meets_a_claim_asks_the_runner(
@@ -79,6 +79,7 @@ async def test_a_promotion_that_meets_a_retry_skips_the_job(
     operator = await another()
     async with operator.transaction():
         assert (await retry_job(operator, job_id)).word == "RETRIED"
-        assert (await promote_jobs(db, 10)).count == 0
+        async with asyncio.timeout(HANG_S):
+            assert (await promote_jobs(db, 10)).count == 0
     assert (await path(db, job_id))[-1] == "PENDING:OPERATOR_RETRY"
     assert (await claim_one(db)).job_id == job_id
