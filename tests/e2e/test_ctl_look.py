@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.e2e.conftest import PATIENT, Ctl, StartWorker
 from tests.support.programs import ctl_command, environment
+from tests.support.shells import in_bash
 
 
 def test_status_shows_every_field_of_a_job(ctl: Ctl) -> None:
@@ -122,12 +123,7 @@ def test_a_closed_pipe_ends_silently(ctl: Ctl, queue: str) -> None:
     ctl.ok("job", "submit", "--queue", queue, "--from-file", "-", stdin=lines)
     command = " ".join(ctl_command("job", "list", "--queue", queue, "--all"))
     for output in ("table", "json", "yaml"):
-        ended = subprocess.run(
-            ["bash", "-c", f"{command} --output {output} | head -1; echo ${{PIPESTATUS[0]}}"],
-            env=environment(server_addr=ctl.address),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
+        script = f"{command} --output {output} | head -1; echo ${{PIPESTATUS[0]}}"
+        ended = in_bash(script, environment(server_addr=ctl.address))
         assert ended.stderr == ""
         assert ended.stdout.splitlines()[-1] == "0"

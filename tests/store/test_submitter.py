@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import asyncpg
@@ -278,19 +278,15 @@ async def test_a_flush_on_a_slow_database_goes_through_once(
     submitter: Submitter, db: Connection, another: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(patience, "FIRST_S", 0.2)
-    holder = await another()
-    held = holder.transaction()
-    await held.start()
-    await holder.execute("LOCK TABLE jobqueue.jobs IN SHARE MODE")
-    calls = asyncio.gather(*[submitter.submit(spec()) for _ in range(3)])
     tries: set[asyncpg.Record] = set()
 
     async def tried_again() -> bool:
         tries.update(await waiting_flushes(db))
         return len(tries) > 1
 
-    await eventually(tried_again, what="a second try of the flush")
-    await held.commit()
+    async with jobs_held(another):
+        calls = asyncio.gather(*[submitter.submit(spec()) for _ in range(3)])
+        await eventually(tried_again, what="a second try of the flush")
     assert [answer.existing for answer in await calls] == [False] * 3
     assert await jobs(db) == 3
 
@@ -299,20 +295,25 @@ async def test_what_was_given_up_for_a_lock_waits_for_it_no_longer(
     submitter: Submitter, db: Connection, another: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(patience, "FIRST_S", 0.1)
-    holder = await another()
-    held = holder.transaction()
-    await held.start()
-    await holder.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
-    await holder.execute("LOCK TABLE jobqueue.jobs IN SHARE MODE")
-    with pytest.raises(DeadlineExceeded):
-        await submitter.submit(spec())
 
     async def nothing_waits() -> bool:
         return not await waiting_flushes(db)
 
-    await eventually(nothing_waits, what="the end of all tries")
-    await held.rollback()
+    async with jobs_held(another):
+        with pytest.raises(DeadlineExceeded):
+            await submitter.submit(spec())
+        await eventually(nothing_waits, what="the end of all tries")
     assert await jobs(db) == 0
+
+
+@asynccontextmanager
+async def jobs_held(another: Connect) -> AsyncIterator[None]:
+    """Hold the table of jobs against whoever writes, for as long as the block lasts."""
+    holder = await another()
+    async with holder.transaction():
+        await holder.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        await holder.execute("LOCK TABLE jobqueue.jobs IN SHARE MODE")
+        yield
 
 
 async def waiting_flushes(db: Connection) -> list[asyncpg.Record]:

@@ -14,6 +14,7 @@ import pytest
 
 from jobqueue.v1 import job_service_pb2 as jobs
 from tests.support.fake_service import JOB_ID, Failure, FakeService, job, nobody
+from tests.support.shells import in_bash
 
 CTL = str(Path(sys.executable).parent / "jq-ctl")
 
@@ -28,9 +29,7 @@ def test_a_closed_pipe_ends_silently(service: FakeService, environment: dict[str
     service.answer("ListJobs", page)
     for output in ("table", "json", "yaml"):
         script = f"{CTL} job list --all --output {output} | head -1; echo ${{PIPESTATUS[0]}}"
-        ended = subprocess.run(
-            ["bash", "-c", script], env=environment, capture_output=True, text=True, check=True
-        )
+        ended = in_bash(script, environment)
         assert ended.stderr == ""
         assert ended.stdout.splitlines()[-1] == "0"
 
@@ -51,13 +50,7 @@ def test_a_closed_pipe_stops_no_submission(
     file = tmp_path / "jobs.jsonl"
     file.write_text('{"queue": "q"}\n' * 30_000)
     submit = f"{CTL} job submit --from-file {file}"
-    ended = subprocess.run(
-        ["bash", "-c", f"{submit} | head -1; echo ${{PIPESTATUS[0]}}"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    ended = in_bash(f"{submit} | head -1; echo ${{PIPESTATUS[0]}}", environment)
     assert (ended.stdout.splitlines()[-1], ended.stderr) == ("0", "")
     assert len(service.asked["SubmitJobs"]) == 3
 
@@ -145,13 +138,7 @@ def test_a_closed_stream_gives_nothing_and_takes_everything(
 ) -> None:
     service.answer("ListJobs", jobs.ListJobsResponse(jobs=[job()]))
     script = f"{CTL} job list {closed}; {CTL} job status nope {closed}; echo $? >&3"
-    ended = subprocess.run(
-        ["bash", "-c", f"exec 3>&1; {script}"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    ended = in_bash(f"exec 3>&1; {script}", environment)
     assert ended.stdout.splitlines()[-1] == "2"
     assert "unexpected" not in ended.stderr
 

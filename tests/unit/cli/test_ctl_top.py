@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ import yaml
 from jobqueue.domain.state import JobStatus
 from jobqueue.v1 import admin_service_pb2 as admin
 from tests.support.fake_service import Failure, FakeService, info
+from tests.support.shells import in_bash
 from tests.support.terminal import Terminal
 from tests.support.waiting import eventually_sync
 from tests.unit.cli.conftest import Ctl
@@ -114,9 +114,7 @@ def test_a_closed_pipe_ends_it_silently(
     service.answer("GetSystemStatus", look())
     for output in ("table", "json", "yaml"):
         script = f"{CTL} top {' '.join(SOON)} --output {output} | head -1; echo ${{PIPESTATUS[0]}}"
-        ended = subprocess.run(
-            ["bash", "-c", script], env=environment, capture_output=True, text=True, check=True
-        )
+        ended = in_bash(script, environment)
         assert ended.stderr == ""
         assert ended.stdout.splitlines()[-1] == "0"
 
