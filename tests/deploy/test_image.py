@@ -111,14 +111,15 @@ def test_a_job_goes_through_the_programs_of_all_three_images(
 ) -> None:
     ports = [free_port() for _ in range(5)]
     server, worker, ctl = (image_content(program) / "bin" / program for program in PROGRAMS)
+    sizes = [size_of(image_content(program)) for program in PROGRAMS]
     doors = {"db_url": database, "grpc_port": ports[0]}
     serving = Program(
-        [str(server)], tmp_path, environment(**doors, health_port=ports[1], metrics_port=ports[2])
+        [str(server)], tmp_path, variables(**doors, health_port=ports[1], metrics_port=ports[2])
     )
     working = Program(
         [str(worker), "--allow-shell"],
         tmp_path,
-        environment(db_url=database, health_port=ports[3], metrics_port=ports[4]),
+        variables(db_url=database, health_port=ports[3], metrics_port=ports[4]),
     )
     try:
         serving.ready()
@@ -137,13 +138,22 @@ def test_a_job_goes_through_the_programs_of_all_three_images(
     finally:
         serving.kill()
         working.kill()
+    assert [size_of(image_content(program)) for program in PROGRAMS] == sizes
+
+
+def variables(**settings: object) -> dict[str, str]:
+    """Return what a program of an image has around it: there it compiles nothing for the next.
+
+    Here that would be added to the content, which another test process may measure just then.
+    """
+    return environment(**settings) | {"PYTHONDONTWRITEBYTECODE": "1"}
 
 
 def run(program: Path, *arguments: str, **settings: object) -> subprocess.CompletedProcess[str]:
     """Run a program of an image to its end."""
     return subprocess.run(
         [program, *arguments],
-        env=environment(**settings),
+        env=variables(**settings),
         capture_output=True,
         text=True,
         timeout=60,
