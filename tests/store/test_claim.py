@@ -1,6 +1,7 @@
 """Claims: which jobs, in which order, how many, and what is written about them."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -113,6 +114,17 @@ async def test_probes_are_visited_in_their_order_and_up_to_their_quotas(db: Conn
         await submit(db, 5, queue=name)
     where = [*probes(["b"], [0], quota=1), *probes(["a"], [0], quota=3)]
     assert [job.queue for job in await claim(db, 10, where=where)] == ["b", "a", "a", "a"]
+
+
+async def test_a_place_that_is_visited_twice_gives_each_job_once_and_all_together(
+    db: Connection,
+) -> None:
+    for name in ("a", "b"):
+        await add_queue(db, name)
+    ours, theirs = await submit(db, 5, queue="a"), await submit(db, 2, queue="b")
+    first = probes(["a"], [0], quota=2)
+    where = [*first, *probes(["b"], [0], quota=1), *(replace(p, quota=9, skip=2) for p in first)]
+    assert [job.job_id for job in await claim(db, 10, where=where)] == [*ours, theirs[0]]
 
 
 async def test_a_claim_locks_exactly_what_it_takes(db: Connection, another: Connect) -> None:

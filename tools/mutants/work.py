@@ -5,9 +5,9 @@ from tools.mutants.mutant import Mutant
 _LEASES = "alembic/sql/0001/08_leases.sql"
 _SQL = "jobqueue/store/sql"
 
-_COMPLETE = """WHERE l.id BETWEEN i.id AND i.id AND l.token = i.token AND l.worker_id = p_worker
-          AND l.running"""
-_SETTLE = """WHERE l.id BETWEEN i.id AND i.id AND l.token = i.token
+_COMPLETE = """WHERE l.id = ANY (p_ids) AND l.id = i.id AND l.token = i.token
+          AND l.worker_id = p_worker AND l.running"""
+_SETTLE = """WHERE l.id = ANY (p_ids) AND l.id = i.id AND l.token = i.token
           AND (p_worker IS NULL OR l.worker_id = p_worker)"""
 _SETTLES = "tests/store/test_settle.py"
 _CLAIMS = "tests/store/test_claim.py"
@@ -28,14 +28,14 @@ WORK = (
         "a completion does not look at the worker",
         _LEASES,
         _COMPLETE,
-        _COMPLETE.replace(" AND l.worker_id = p_worker", ""),
+        _COMPLETE.replace("l.worker_id = p_worker AND ", ""),
         _SETTLES,
     ),
     Mutant(
         "a job that was never started may complete",
         _LEASES,
         _COMPLETE,
-        _COMPLETE.replace("\n          AND l.running", ""),
+        _COMPLETE.replace(" AND l.running", ""),
         _SETTLES,
     ),
     Mutant(
@@ -70,7 +70,7 @@ WORK = (
         "an end goes by the job's id only",
         _LEASES,
         _SETTLE,
-        "WHERE l.id BETWEEN i.id AND i.id",
+        "WHERE l.id = ANY (p_ids) AND l.id = i.id",
         _SETTLES,
     ),
     Mutant(
@@ -177,8 +177,8 @@ WORK = (
     Mutant(
         "the youngest job comes first",
         _LEASES,
-        "ORDER BY r.ready_at, r.id\n                             LIMIT",
-        "ORDER BY r.ready_at DESC, r.id\n                             LIMIT",
+        "ORDER BY r.ready_at, r.id\n                    LIMIT",
+        "ORDER BY r.ready_at DESC, r.id\n                    LIMIT",
         _CLAIMS,
     ),
     Mutant(
@@ -191,15 +191,15 @@ WORK = (
     Mutant(
         "a start has no event",
         _LEASES,
-        "WHERE k.n = 1 OR b.running",
-        "WHERE k.n = 1",
+        "FROM b WHERE running",
+        "FROM b WHERE false",
         _CLAIMS,
     ),
     Mutant(
         "jobs of one moment come in any order",
         _LEASES,
-        "ORDER BY r.ready_at, r.id\n                             LIMIT",
-        "ORDER BY r.ready_at, r.id DESC\n                             LIMIT",
+        "ORDER BY r.ready_at, r.id\n                    LIMIT",
+        "ORDER BY r.ready_at, r.id DESC\n                    LIMIT",
         _CLAIMS,
     ),
     Mutant(

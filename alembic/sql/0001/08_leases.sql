@@ -5,11 +5,14 @@
 -- settings below, whoever calls and through whatever pooler. A plan that is kept must be right for
 -- a table of a million rows that had three when it was made. So each part is written such that a
 -- look-up by key is the only way there is:
--- - ready is joined by ctid. That is safe, as no row of it is ever updated.
+-- - ready is read by a list of ctids. That is safe, as no row of it is ever updated.
+-- - id = ANY (a list) is one walk through an index, from one of the list to the next, that skips what
+--   lies between. The rest of the join meets no more rows than the list is long.
 -- - LATERAL (… OFFSET 0) can only be the inner side of a join.
 -- - leases.id BETWEEN i AND i can be looked up in an index, but an ordered read of that index is no
 --   use for it, as it would be for leases.id = i.
--- - No part joins another one. What is needed later is carried along.
+-- Where both sides of a join are lists, only one kind of join is on, whose time grows as they do.
+-- What is needed later is carried along.
 --
 -- PostgreSQL 15 and 16 cannot subtract infinite times, and one job with such a time, which only a
 -- hand in the database can have stored, would fail the statement for all. What looks at many jobs
@@ -17,7 +20,8 @@
 -- took no time that is known: an infinite number would stay in the sums of metrics.
 
 -- Claims at most p_count jobs: visits the probes in their order and takes the oldest ready jobs of
--- each, up to its quota. Returns them with their bodies, in the order in which they should run.
+-- each, up to its quota. Returns them with their bodies, in the order in which they should run; those
+-- of a queue and priority that is visited twice come together, at its first place.
 -- Locks exactly the rows it claims: the outer LIMIT is lazy. Relies on ready_claim.
 -- A paused, deleted or unknown queue gives nothing; one with max_running only when p_limited names it.
 -- A job that nobody here can run becomes ASSIGNED whatever p_start says; its caller hands it back.
@@ -34,70 +38,64 @@ RETURNS TABLE (job bigint, token bigint, job_id uuid, queue text, type text, pay
     base_delay_s float8, max_delay_s float8, multiplier float8, waited_s float8)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_mergejoin = off SET jit = off AS $$
+SET enable_mergejoin = off SET enable_nestloop = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
-    -- The sort reads every probe to its end before the first row is deleted: a second visit of one
-    -- place must still find what the first one took.
-    WITH d AS (
-        DELETE FROM jobqueue.ready r USING (
-            SELECT v.*
-            FROM (
-                SELECT x.ctid, p.ord, p.untyped, q.base_delay_s, q.max_delay_s, q.multiplier, q.name
-                FROM unnest(p_queues, p_priorities, p_quotas, p_untyped, p_skips, p_within_s)
-                         WITH ORDINALITY AS p (queue, priority, quota, untyped, skip, within_s,
-                                               ord),
-                     LATERAL (
-                         SELECT o.queue_id, o.name, o.base_delay_s, o.max_delay_s, o.multiplier
-                         FROM jobqueue.queues o
-                         WHERE o.name = p.queue AND o.deleted_at IS NULL AND NOT o.paused
-                           AND (o.max_running IS NULL OR o.name = ANY (p_limited))
-                         OFFSET 0
-                     ) q,
-                     LATERAL (
-                         SELECT y.ctid
-                         FROM (
-                             SELECT r.ctid
-                             FROM jobqueue.ready r
-                             WHERE r.queue_id = q.queue_id AND r.priority = p.priority
-                               AND r.ready_at >= coalesce(
-                                   now() - make_interval(secs => p.within_s), '-infinity')
-                               AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
-                               -- Counted by hand to where no number is left for the next move:
-                               -- it would fail the claim of all others, again and again.
-                               AND r.attempt < 2147483647 AND r.seq < 2147483645
-                             ORDER BY r.ready_at, r.id
-                             LIMIT p.quota + p.skip
-                             FOR UPDATE SKIP LOCKED
-                         ) y
-                         -- An OFFSET beside the LIMIT would talk the planner out of the ordered
-                         -- scan.
-                         OFFSET p.skip
-                     ) x
-                LIMIT p_count
-            ) v
-            ORDER BY v.ord
-            OFFSET 0
-        ) c
-        WHERE r.ctid = c.ctid
-        RETURNING r.id, r.ready_at, r.queue_id, r.seq, r.attempt, r.priority, r.retries, r.crashes,
-                  r.handbacks, r.unhandled, r.expires_at, c.ord, c.untyped, c.base_delay_s,
-                  c.max_delay_s, c.multiplier, c.name
+    WITH p AS MATERIALIZED (
+        SELECT u.*, q.*
+        FROM unnest(p_queues, p_priorities, p_quotas, p_untyped, p_skips, p_within_s)
+                 WITH ORDINALITY AS u (queue, priority, quota, untyped, skip, within_s, ord),
+             LATERAL (
+                 SELECT o.queue_id, o.name, o.base_delay_s, o.max_delay_s, o.multiplier
+                 FROM jobqueue.queues o
+                 WHERE o.name = u.queue AND o.deleted_at IS NULL AND NOT o.paused
+                   AND (o.max_running IS NULL OR o.name = ANY (p_limited))
+                 OFFSET 0
+             ) q
+    ), d AS (
+        -- The list is whole before the first row is deleted: a second visit of one place must
+        -- still find what the first one took.
+        DELETE FROM jobqueue.ready t
+        WHERE t.ctid = ANY (ARRAY(
+            SELECT x.ctid
+            FROM p, LATERAL (
+                SELECT y.ctid
+                FROM (
+                    SELECT r.ctid
+                    FROM jobqueue.ready r
+                    WHERE r.queue_id = p.queue_id AND r.priority = p.priority
+                      AND r.ready_at >= coalesce(
+                          now() - make_interval(secs => p.within_s), '-infinity')
+                      AND (r.expires_at IS NULL OR r.expires_at > clock_timestamp())
+                      -- Counted by hand to where no number is left for the next move: it would
+                      -- fail the claim of all others, again and again.
+                      AND r.attempt < 2147483647 AND r.seq < 2147483645
+                    ORDER BY r.ready_at, r.id
+                    LIMIT p.quota + p.skip
+                    FOR UPDATE SKIP LOCKED
+                ) y
+                -- An OFFSET beside the LIMIT would talk the planner out of the ordered scan.
+                OFFSET p.skip
+            ) x
+            LIMIT p_count))
+        RETURNING t.id, t.ready_at, t.queue_id, t.seq, t.attempt, t.priority, t.retries, t.crashes,
+                  t.handbacks, t.unhandled, t.expires_at
     ), b AS MATERIALIZED (
         -- What every move needs comes first: to read a column of a stored row is to step over
         -- those before it. Both events get their ids here, whatever the order of their inserts.
         SELECT d.id, nextval('jobqueue.lease_token_seq') AS token, clock_timestamp() AS at,
                nextval('jobqueue.event_id_seq') AS eid, nextval('jobqueue.event_id_seq') AS eid2,
                d.ready_at, d.queue_id, d.seq, d.attempt,
-               p_start AND CASE WHEN j.type IS NULL THEN d.untyped
+               p_start AND CASE WHEN j.type IS NULL THEN k.untyped
                                 ELSE j.type = ANY (p_types) END AS running,
-               d.priority, d.retries, d.crashes, d.handbacks, d.unhandled, d.expires_at, d.ord,
-               d.base_delay_s, d.max_delay_s, d.multiplier, d.name, j.*
-        FROM d, LATERAL (
-            SELECT j.job_id, j.max_retries, j.type, j.payload, j.timeout_s, j.labels,
-                   j.trace_context
-            FROM jobqueue.jobs j WHERE j.id = d.id OFFSET 0) j
+               d.priority, d.retries, d.crashes, d.handbacks, d.unhandled, d.expires_at, k.ord,
+               k.base_delay_s, k.max_delay_s, k.multiplier, k.name, j.job_id, j.max_retries,
+               j.type, j.payload, j.timeout_s, j.labels, j.trace_context
+        FROM d
+        JOIN (SELECT DISTINCT ON (queue_id, priority) * FROM p
+              ORDER BY queue_id, priority, ord) k USING (queue_id, priority)
+        JOIN jobqueue.jobs j ON j.id = d.id AND j.id = ANY (ARRAY(SELECT id FROM d))
     ), l AS (
         INSERT INTO jobqueue.leases (id, token, ready_at, ttl_expires_at, claimed_at, started_at,
             expires_at, queue_id, seq, attempt, worker_id, priority, retries, crashes, handbacks,
@@ -111,14 +109,14 @@ BEGIN
     ), e AS (
         INSERT INTO jobqueue.job_events (eid, job, queue_id, seq, from_status, to_status, reason,
             attempt, token, worker_id, at)
-        SELECT CASE k.n WHEN 1 THEN least(b.eid, b.eid2) ELSE greatest(b.eid, b.eid2) END, b.id,
-               b.queue_id, b.seq + k.n, k.was, k.became, k.why, b.attempt + b.running::int,
-               b.token, p_worker, b.at
-        FROM b CROSS JOIN (VALUES
-            (1, 'PENDING'::jobqueue.job_state, 'ASSIGNED'::jobqueue.job_state,
-             'CLAIMED'::jobqueue.move_reason),
-            (2, 'ASSIGNED', 'RUNNING', 'STARTED')) k (n, was, became, why)
-        WHERE k.n = 1 OR b.running
+        SELECT least(eid, eid2), id, queue_id, seq + 1, 'PENDING'::jobqueue.job_state,
+               'ASSIGNED'::jobqueue.job_state, 'CLAIMED'::jobqueue.move_reason,
+               attempt + running::int, token, p_worker, at
+        FROM b
+        UNION ALL
+        SELECT greatest(eid, eid2), id, queue_id, seq + 2, 'ASSIGNED', 'RUNNING', 'STARTED',
+               attempt + 1, token, p_worker, at
+        FROM b WHERE running
     )
     SELECT id AS job, token, job_id, name AS queue, type, payload, priority, attempt + 1 AS attempt,
            running, max_retries, timeout_s, labels::text AS labels,
@@ -230,7 +228,7 @@ CREATE FUNCTION jobqueue.complete_leases(
 RETURNS TABLE (job bigint, token bigint)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_mergejoin = off SET jit = off AS $$
+SET enable_hashjoin = off SET enable_nestloop = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     ids bigint[];
@@ -243,8 +241,8 @@ BEGIN
             ORDER BY t.id
             OFFSET 0
         ) i
-        WHERE l.id BETWEEN i.id AND i.id AND l.token = i.token AND l.worker_id = p_worker
-          AND l.running
+        WHERE l.id = ANY (p_ids) AND l.id = i.id AND l.token = i.token
+          AND l.worker_id = p_worker AND l.running
         RETURNING l.id, l.token, l.queue_id, l.started_at, l.seq, l.attempt, l.worker_id, l.retries,
                   clock_timestamp() AS at, coalesce(i.truncated, false) AS truncated,
                   i.result
@@ -279,7 +277,7 @@ CREATE FUNCTION jobqueue.settle_leases(
 RETURNS TABLE (job bigint, token bigint, cancelled bool)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_mergejoin = off SET jit = off AS $$
+SET enable_hashjoin = off SET enable_nestloop = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
@@ -293,7 +291,7 @@ BEGIN
             ORDER BY t.id
             OFFSET 0
         ) i
-        WHERE l.id BETWEEN i.id AND i.id AND l.token = i.token
+        WHERE l.id = ANY (p_ids) AND l.id = i.id AND l.token = i.token
           AND (p_worker IS NULL OR l.worker_id = p_worker)
         RETURNING l.id, l.token, l.queue_id, l.priority, l.ready_at, l.ttl_expires_at, l.started_at,
             l.seq, l.attempt, l.worker_id, l.running, i.delay_s, i.crashes, i.handbacks,
