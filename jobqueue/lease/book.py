@@ -1,7 +1,7 @@
 """Which leases a keeper answers for, and until when each may be believed. Pure: no I/O."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from jobqueue.domain.lease import Lease
@@ -44,8 +44,9 @@ class Book:
         trusted_until = self._settings.trusted_until(proven_at)
         new = dict.fromkeys(leases, _Hold(now, due_at, trusted_until))
         proven_since = {k: self._holds[k] for k in self._adopted & new.keys()}
-        self._holds.update(new | proven_since)
-        self._adopted -= new.keys()
+        self._holds.update(new)
+        self._holds.update(proven_since)
+        self._adopted.difference_update(proven_since)
 
     def adopt(self, leases: Iterable[Lease], seen_at: float) -> None:
         """Answer for these until the worker, which does not answer, says whose they are.
@@ -58,11 +59,11 @@ class Book:
         self._holds.update(dict.fromkeys(new, hold))
         self._adopted.update(new)
 
-    def drop(self, leases: Iterable[Lease]) -> None:
+    def drop(self, leases: Collection[Lease]) -> None:
         """Forget these."""
         for lease in leases:
             self._holds.pop(lease, None)
-            self._adopted.discard(lease)
+        self._adopted.difference_update(leases)
 
     def set_deadline(self, lease: Lease, at: float) -> None:
         """Do not renew this one after ``at``."""

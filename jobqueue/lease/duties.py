@@ -245,7 +245,7 @@ class Reconciler(Service):
         answers = await self._hot.run(
             lambda c: settle_leases(c, worker=worker, settlements=settlements)
         )
-        self._book.drop(held.lease for held in known)
+        self._book.drop([held.lease for held in known])
         held = [self._asked[a.lease] for a in answers if a.state == "settled"]
         tell_found(held)
         asked = {h.lease: (h.queue, s) for h, s in zip(known, settlements, strict=True)}

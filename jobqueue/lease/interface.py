@@ -74,6 +74,7 @@ class Leases(Protocol):
 
         With ``running`` they come started, without it ASSIGNED. A job that nobody here can handle
         comes back with ``running=False`` either way and must be settled as Unhandled.
+        May be called while other calls of it are under way: they are answered in their order.
         """
 
     async def start(self, leases: Sequence[Lease]) -> frozenset[Lease]:

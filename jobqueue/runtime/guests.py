@@ -4,7 +4,6 @@ import asyncio
 import os
 import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from functools import partial
 from typing import Any, TypeVar
 
 from jobqueue.runtime.original import original
@@ -43,11 +42,13 @@ def in_one_process(work: Awaitable[T]) -> Generator[Any, None, T]:
     Or where it would return, with code 0. The copy shares our sockets, and what the loop watches:
     one more turn of its loop would take from ours what comes to us.
     """
-    steps = work if isinstance(work, Coroutine) else _awaited(work)
-    here, step = original(), partial(steps.send, None)
+    steps = work if isinstance(work, types.CoroutineType) else _awaited(work)
+    here = original()
+    step: Callable[[Any], object] = steps.send
+    given: object = None
     while True:
         try:
-            awaited = step()
+            awaited = step(given)
         except StopIteration as end:
             returned: T = end.value
             return returned
@@ -57,9 +58,9 @@ def in_one_process(work: Awaitable[T]) -> Generator[Any, None, T]:
         try:
             yield awaited
         except BaseException as error:  # noqa: BLE001 - a cancellation is for the work
-            step = partial(steps.throw, error)
+            step, given = steps.throw, error
         else:
-            step = partial(steps.send, None)
+            step, given = steps.send, None
 
 
 async def _awaited(work: Awaitable[T]) -> T:

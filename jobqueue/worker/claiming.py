@@ -28,6 +28,10 @@ GOOD_WAVE, LARGEST_WAVE = 250, 500
 """Smaller ones cost the database more a job, so they are halves of the slots. Larger ones cost it
 hardly less, so they are quarters."""
 
+CLAIMS_AHEAD = 2
+"""While waves come full, so many claims are sent or wait for the connection: the second one leaves
+with the answer of the first, before anybody has looked at that."""
+
 CLAIM_LOOP = "claim"
 BUSY_TURN_S = 1.0
 _HINT_WAIT_S = 30.0
@@ -101,7 +105,7 @@ class Claiming(Service):
         self._busy: dict[Lease, LeasedJob] = {}
         self._lanes = Lanes(self._execute)
         self._waiting: deque[tuple[float, LeasedJob]] = deque()
-        self._under_way: _Claim | None = None
+        self._under_way: deque[_Claim] = deque()
 
     async def turn(self) -> float | None:
         """Start what waits, then claim what there is room for."""
@@ -115,8 +119,8 @@ class Claiming(Service):
 
     async def teardown(self) -> None:
         """Have what a claim under way brings handed back, or do it: it may have its answer."""
-        if self._under_way is not None:
-            claim, self._under_way = self._under_way.jobs, None
+        while self._under_way:
+            claim = self._under_way.popleft().jobs
             await end(claim)
             if claim.done() and not _failed(claim):
                 for job in claim.result():
@@ -163,45 +167,61 @@ class Claiming(Service):
         self._free_slots([job])
 
     async def _claim(self) -> float | None:
-        if self._under_way is None:
+        if not self._under_way:
             if self._more_come_free():
                 self._saturated = True
                 return None
             self._send(min(self._free(), self._room.wave))
+            if self._saturated:
+                self._send_ahead()
         full = await self._received()
         if full and self._free() <= 0:
             full = await self._fill_prefetch()
         self._saturated = full
+        if self._under_way:
+            return 0.0
         if not full:
             return self._next_idle()
         # While it was under way, as many may have come free as it brought.
-        goes_on = self._under_way or (self._free() > 0 and not self._more_come_free())
-        return 0.0 if goes_on else None
+        return 0.0 if self._free() > 0 and not self._more_come_free() else None
 
     def _send(self, n: int) -> None:
         if n > 0 and self._open:
             claim = asyncio.create_task(self._leases.claim(n, running=True))
-            self._under_way = _Claim(n, claim)
+            self._under_way.append(_Claim(n, claim))
+
+    def _send_ahead(self, coming: int = 0) -> None:
+        """Have claims at hand for which there is room, each for a whole wave.
+
+        ``coming`` jobs have come that are not counted yet.
+        """
+        while (
+            self._open
+            and len(self._under_way) < CLAIMS_AHEAD
+            and self._free() - coming >= self._room.wave
+        ):
+            self._send(self._room.wave)
 
     async def _received(self) -> bool:
-        """Take what the claim under way brings; return whether it is as much as asked for.
+        """Take what the oldest claim brings; return whether it is as much as asked for.
 
-        Where there is room for another wave, its claim goes out before these jobs are gone through
-        and run: the database works meanwhile.
+        The next ones go out before these jobs are gone through and run: the database works
+        meanwhile.
         """
-        claim = self._under_way
-        if claim is None:
+        if not self._under_way:
             return True
+        claim = self._under_way[0]
         try:
             jobs = await claim.jobs
         except BaseException:
             if _failed(claim.jobs):
-                self._under_way = None
+                self._under_way.popleft()
+                self._saturated = False  # no second claim until the database answers again
             raise  # else we are cancelled, and the teardown sees to what it brings
-        self._under_way = None
+        self._under_way.popleft()
         full = len(jobs) >= claim.n
-        if full and self._free() - len(jobs) >= self._room.wave:
-            self._send(self._room.wave)
+        if full:
+            self._send_ahead(len(jobs))
         if jobs:
             self._idle_s = FIRST_IDLE_S
         self._take(jobs)
@@ -222,7 +242,7 @@ class Claiming(Service):
         return seconds
 
     def _free(self) -> int:
-        asked = self._under_way.n if self._under_way else 0
+        asked = sum(claim.n for claim in self._under_way)
         return self._room.concurrency - len(self._busy) - asked
 
     def _more_come_free(self) -> bool:

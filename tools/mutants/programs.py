@@ -154,14 +154,14 @@ PROGRAMS = (
     Mutant(
         "a late claim undoes what was renewed for it",
         "jobqueue/lease/book.py",
-        "self._holds.update(new | proven_since)",
-        "self._holds.update(new)",
+        "        self._holds.update(proven_since)\n",
+        "",
         _BOOKS,
     ),
     Mutant(
         "a lease that was handed back is renewed on",
         "jobqueue/lease/duties.py",
-        "        self._book.drop(held.lease for held in known)\n",
+        "        self._book.drop([held.lease for held in known])\n",
         "",
         "tests/races/test_reconciler.py",
     ),

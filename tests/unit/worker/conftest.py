@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest_asyncio
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.outcome import Settlement
 from jobqueue.worker.attempt import Stop
+from jobqueue.worker.claiming import Claiming, Room
 from jobqueue.worker.executor import Executor, RunRules
 from jobqueue.worker.guard import Guard
 from jobqueue.worker.registry import Registry, load_handlers
@@ -171,3 +173,44 @@ def _release() -> Iterator[None]:
 def _hold(request: pytest.FixtureRequest) -> None:
     if "_release" in request.fixturenames:
         handlers.RELEASE.clear()
+
+
+@dataclass
+class Loop:
+    """A claim loop, and what it is told."""
+
+    claiming: Claiming
+    leases: RecordingLeases
+
+    async def settled(self, *jobs: LeasedJob) -> None:
+        for job in jobs:
+            await self.leases.settlement(job)
+
+    async def held(self, count: int) -> None:
+        async def look() -> bool:
+            return len(self.claiming._busy) == count
+
+        await eventually(look, what=f"{count} jobs held")
+
+    async def unsettled(self, count: int) -> None:
+        async def look() -> bool:
+            return len(self.leases.unsettled) == count
+
+        await eventually(look, what=f"{count} settlements under way")
+
+
+Make = Callable[[Room], Loop]
+
+
+@pytest_asyncio.fixture
+async def loop_of(leases: RecordingLeases, executor: Executor) -> AsyncIterator[Make]:
+    made: list[Claiming] = []
+
+    def make(room: Room) -> Loop:
+        made.append(Claiming(leases, executor, executor._registry, room))
+        return Loop(made[-1], leases)
+
+    yield make
+    executor.release_all(hurry=True)
+    for claiming in made:
+        await claiming.stop()

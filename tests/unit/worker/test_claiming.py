@@ -2,19 +2,15 @@
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pytest
-import pytest_asyncio
 
-from jobqueue.domain.lease import Counters, LeasedJob
+from jobqueue.domain.lease import Counters
 from jobqueue.domain.state import Reason
 from jobqueue.worker import claiming as module
 from jobqueue.worker.claiming import (
     LAST_IDLE_S,
-    WAVES_FROM,
-    Claiming,
     Hints,
     Room,
 )
@@ -22,47 +18,7 @@ from jobqueue.worker.executor import Executor
 from jobqueue.worker.signals import ATTEMPT_BROKE, AttemptBroke
 from tests.support.recording_leases import RecordingLeases, leased
 from tests.support.waiting import HANG_S, eventually
-
-
-@dataclass
-class Loop:
-    claiming: Claiming
-    leases: RecordingLeases
-
-    async def settled(self, *jobs: LeasedJob) -> None:
-        for job in jobs:
-            await self.leases.settlement(job)
-
-    async def held(self, count: int) -> None:
-        async def look() -> bool:
-            return len(self.claiming._busy) == count
-
-        await eventually(look, what=f"{count} jobs held")
-
-    async def unsettled(self, count: int) -> None:
-        async def look() -> bool:
-            return len(self.leases.unsettled) == count
-
-        await eventually(look, what=f"{count} settlements under way")
-
-
-@pytest_asyncio.fixture
-async def loop_of(
-    leases: RecordingLeases, executor: Executor
-) -> AsyncIterator[Callable[[Room], Loop]]:
-    made: list[Claiming] = []
-
-    def make(room: Room) -> Loop:
-        made.append(Claiming(leases, executor, executor._registry, room))
-        return Loop(made[-1], leases)
-
-    yield make
-    executor.release_all(hurry=True)
-    for claiming in made:
-        await claiming.stop()
-
-
-Make = Callable[[Room], Loop]
+from tests.unit.worker.conftest import Make
 
 
 async def test_every_job_runs_and_no_claim_asks_for_more_than_the_free_slots(
@@ -95,125 +51,12 @@ async def test_a_slot_is_taken_until_its_settlement_is_answered(
     assert leases.claims == [(2, True), (2, True)]
 
 
-async def test_a_wide_worker_claims_its_second_wave_before_the_first_one_runs(
-    loop_of: Make, leases: RecordingLeases
-) -> None:
-    leases.queue = [leased("async-returns", b"none") for _ in range(3 * WAVES_FROM)]
-    loop = loop_of(Room(concurrency=WAVES_FROM))
-    assert await loop.claiming.turn() == 0.0, "a claim is under way"
-    await asyncio.sleep(0)
-    assert leases.claims == [(WAVES_FROM // 2, True)] * 2
-    assert not leases.settled
-    assert not leases.unsettled
-    assert await loop.claiming.turn() is None, "all slots are taken"
-    assert leases.claims == [(WAVES_FROM // 2, True)] * 2
-
-
 @pytest.mark.parametrize(
     ("slots", "wave"),
     [(1, 1), (199, 199), (200, 100), (500, 250), (1_000, 250), (2_000, 500), (9_000, 500)],
 )
 def test_many_slots_are_filled_in_waves_of_a_bounded_size(slots: int, wave: int) -> None:
     assert Room(concurrency=slots).wave == wave
-
-
-async def test_a_claim_that_is_under_way_when_the_loop_closes_is_waited_for_and_handed_back(
-    loop_of: Make, leases: RecordingLeases
-) -> None:
-    leases.queue = jobs = [leased("async-returns", b"none") for _ in range(WAVES_FROM)]
-    loop = loop_of(Room(concurrency=WAVES_FROM))
-    await loop.claiming.turn()
-    loop.claiming.close()
-    await loop.claiming.turn()
-    for job in jobs[WAVES_FROM // 2 :]:
-        assert (await leases.settlement(job)).reason is Reason.RELEASED
-    await asyncio.wait_for(loop.claiming.idle.wait(), HANG_S)
-
-
-async def test_a_claim_that_is_under_way_when_the_loop_ends_is_cut_off_and_handed_back(
-    loop_of: Make, leases: RecordingLeases, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    leases.queue = jobs = [leased("async-returns", b"none") for _ in range(WAVES_FROM // 2)]
-    first, sent, cut = leases.claim, asyncio.Event(), asyncio.Event()
-
-    async def claim(n: int, *, running: bool) -> list[LeasedJob]:
-        if leases.queue:
-            return await first(n, running=running)
-        sent.set()
-        try:
-            await asyncio.Event().wait()  # the database does not answer
-        finally:
-            cut.set()
-        return []
-
-    monkeypatch.setattr(leases, "claim", claim)
-    loop = loop_of(Room(concurrency=WAVES_FROM))
-    assert await loop.claiming.turn() == 0.0, "a claim is under way"
-    await sent.wait()
-    await loop.claiming.teardown()
-    assert cut.is_set(), "by which the lease room knows what to do with its jobs"
-    await loop.settled(*jobs)
-
-
-async def test_what_a_claim_has_brought_when_the_loop_ends_is_handed_back(
-    loop_of: Make, leases: RecordingLeases
-) -> None:
-    leases.queue = jobs = [leased("async-returns", b"none") for _ in range(WAVES_FROM)]
-    loop = loop_of(Room(concurrency=WAVES_FROM))
-    assert await loop.claiming.turn() == 0.0, "a claim is under way"
-    await brought(loop)
-    await loop.claiming.teardown()
-    for job in jobs[WAVES_FROM // 2 :]:
-        assert (await leases.settlement(job)).reason is Reason.RELEASED
-    await asyncio.wait_for(loop.claiming.idle.wait(), 20.0)
-
-
-async def test_what_a_claim_brings_at_the_moment_the_loop_is_cancelled_is_handed_back(
-    loop_of: Make, leases: RecordingLeases, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    leases.queue = [job] = [leased("async-returns", b"none")]
-    first, answers = leases.claim, asyncio.Event()
-
-    async def claim(n: int, *, running: bool) -> list[LeasedJob]:
-        await answers.wait()
-        return await first(n, running=running)
-
-    monkeypatch.setattr(leases, "claim", claim)
-    loop = loop_of(Room(concurrency=1))
-    turn = asyncio.create_task(loop.claiming.turn())
-    await asyncio.sleep(0)
-    answers.set()
-    await brought(loop)
-    turn.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await turn
-    await loop.claiming.teardown()
-    assert (await leases.settlement(job)).reason is Reason.RELEASED
-
-
-async def test_a_claim_that_cancels_itself_is_not_waited_for_again(
-    loop_of: Make, leases: RecordingLeases, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def claim(_n: int, *, running: bool) -> list[LeasedJob]:
-        raise asyncio.CancelledError
-
-    loop = loop_of(Room(concurrency=1))
-    with monkeypatch.context() as patched:
-        patched.setattr(leases, "claim", claim)
-        with pytest.raises(asyncio.CancelledError):
-            await loop.claiming.turn()
-    leases.queue = [job] = [leased("async-returns", b"none")]
-    await loop.claiming.turn()
-    await loop.settled(job)
-
-
-async def brought(loop: Loop) -> None:
-    """Return once the claim under way has its answer, before anybody else has heard of it."""
-    claim = loop.claiming._under_way
-    assert claim is not None
-    async with asyncio.timeout(20):
-        while not claim.jobs.done():  # noqa: ASYNC110 - whoever is told of it is told too late
-            await asyncio.sleep(0)
 
 
 async def test_a_claim_waits_while_more_slots_are_being_freed_than_are_free(

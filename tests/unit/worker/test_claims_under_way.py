@@ -1,0 +1,163 @@
+"""Claims that are under way while other things go on, against recorded leases."""
+
+import asyncio
+
+import pytest
+
+from jobqueue.domain.lease import LeasedJob
+from jobqueue.domain.state import Reason
+from jobqueue.errors import Unavailable
+from jobqueue.worker.claiming import WAVES_FROM, Room
+from tests.support.recording_leases import RecordingLeases, leased
+from tests.support.waiting import HANG_S
+from tests.unit.worker.conftest import Loop, Make
+
+
+async def test_a_wide_worker_claims_its_second_wave_before_the_first_one_runs(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    leases.queue = [leased("async-returns", b"none") for _ in range(3 * WAVES_FROM)]
+    loop = loop_of(Room(concurrency=WAVES_FROM))
+    assert await loop.claiming.turn() == 0.0, "a claim is under way"
+    await asyncio.sleep(0)
+    assert leases.claims == [(WAVES_FROM // 2, True)] * 2
+    assert not leases.settled
+    assert not leases.unsettled
+    assert await loop.claiming.turn() is None, "all slots are taken"
+    assert leases.claims == [(WAVES_FROM // 2, True)] * 2
+
+
+async def test_a_claim_that_is_under_way_when_the_loop_closes_is_waited_for_and_handed_back(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    leases.queue = jobs = [leased("async-returns", b"none") for _ in range(WAVES_FROM)]
+    loop = loop_of(Room(concurrency=WAVES_FROM))
+    await loop.claiming.turn()
+    loop.claiming.close()
+    await loop.claiming.turn()
+    for job in jobs[WAVES_FROM // 2 :]:
+        assert (await leases.settlement(job)).reason is Reason.RELEASED
+    await asyncio.wait_for(loop.claiming.idle.wait(), HANG_S)
+
+
+async def test_a_claim_that_is_under_way_when_the_loop_ends_is_cut_off_and_handed_back(
+    loop_of: Make, leases: RecordingLeases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases.queue = jobs = [leased("async-returns", b"none") for _ in range(WAVES_FROM // 2)]
+    first, sent, cut = leases.claim, asyncio.Event(), asyncio.Event()
+
+    async def claim(n: int, *, running: bool) -> list[LeasedJob]:
+        if leases.queue:
+            return await first(n, running=running)
+        sent.set()
+        try:
+            await asyncio.Event().wait()  # the database does not answer
+        finally:
+            cut.set()
+        return []
+
+    monkeypatch.setattr(leases, "claim", claim)
+    loop = loop_of(Room(concurrency=WAVES_FROM))
+    assert await loop.claiming.turn() == 0.0, "a claim is under way"
+    await sent.wait()
+    await loop.claiming.teardown()
+    assert cut.is_set(), "by which the lease room knows what to do with its jobs"
+    await loop.settled(*jobs)
+
+
+async def test_what_a_claim_has_brought_when_the_loop_ends_is_handed_back(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    leases.queue = jobs = [leased("async-returns", b"none") for _ in range(WAVES_FROM)]
+    loop = loop_of(Room(concurrency=WAVES_FROM))
+    assert await loop.claiming.turn() == 0.0, "a claim is under way"
+    await brought(loop)
+    await loop.claiming.teardown()
+    for job in jobs[WAVES_FROM // 2 :]:
+        assert (await leases.settlement(job)).reason is Reason.RELEASED
+    await asyncio.wait_for(loop.claiming.idle.wait(), 20.0)
+
+
+async def test_what_a_claim_brings_at_the_moment_the_loop_is_cancelled_is_handed_back(
+    loop_of: Make, leases: RecordingLeases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases.queue = [job] = [leased("async-returns", b"none")]
+    first, answers = leases.claim, asyncio.Event()
+
+    async def claim(n: int, *, running: bool) -> list[LeasedJob]:
+        await answers.wait()
+        return await first(n, running=running)
+
+    monkeypatch.setattr(leases, "claim", claim)
+    loop = loop_of(Room(concurrency=1))
+    turn = asyncio.create_task(loop.claiming.turn())
+    await asyncio.sleep(0)
+    answers.set()
+    await brought(loop)
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+    await loop.claiming.teardown()
+    assert (await leases.settlement(job)).reason is Reason.RELEASED
+
+
+async def test_a_claim_that_cancels_itself_is_not_waited_for_again(
+    loop_of: Make, leases: RecordingLeases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def claim(_n: int, *, running: bool) -> list[LeasedJob]:
+        raise asyncio.CancelledError
+
+    loop = loop_of(Room(concurrency=1))
+    with monkeypatch.context() as patched:
+        patched.setattr(leases, "claim", claim)
+        with pytest.raises(asyncio.CancelledError):
+            await loop.claiming.turn()
+    leases.queue = [job] = [leased("async-returns", b"none")]
+    await loop.claiming.turn()
+    await loop.settled(job)
+
+
+async def brought(loop: Loop) -> None:
+    """Return once the claim under way has its answer, before anybody else has heard of it."""
+    (claim,) = loop.claiming._under_way
+    async with asyncio.timeout(20):
+        while not claim.jobs.done():  # noqa: ASYNC110 - whoever is told of it is told too late
+            await asyncio.sleep(0)
+
+
+async def test_claims_go_ahead_of_full_ones_and_are_taken_in_at_once_when_one_is_not(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    leases.queue = jobs = [leased("async-returns", b"none") for _ in range(260)]
+    loop = loop_of(Room(concurrency=1_000))
+    assert await loop.claiming.turn() == 0.0
+    await asyncio.sleep(0)
+    assert leases.claims == [(250, True)] * 3
+    assert await loop.claiming.turn() == 0.0  # not full; the third is still under way
+    waits = await loop.claiming.turn()
+    assert waits is not None
+    assert waits > 0.0
+    await loop.settled(*jobs)
+
+
+async def test_behind_a_claim_that_failed_the_next_is_taken_in_and_none_goes_ahead(
+    loop_of: Make, leases: RecordingLeases, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leases.queue = jobs = [leased("async-returns", b"none") for _ in range(251)]
+    first = leases.claim
+
+    async def claim(n: int, *, running: bool) -> list[LeasedJob]:
+        if len(leases.claims) == 1:
+            leases.claims.append((n, running))
+            raise Unavailable("gone")
+        return await first(n, running=running)
+
+    monkeypatch.setattr(leases, "claim", claim)
+    loop = loop_of(Room(concurrency=1_000))
+    assert await loop.claiming.turn() == 0.0
+    with pytest.raises(Unavailable):
+        await loop.claiming.turn()
+    await loop.claiming.turn()
+    await loop.settled(*jobs)
+    await loop.claiming.turn()
+    assert len(leases.claims) == 4
