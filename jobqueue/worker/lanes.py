@@ -17,7 +17,7 @@ from typing import Any
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.runtime.tasks import own_task
 
-SLICE_S = 0.005
+SLICE_S = 0.001
 """After so long a lane lets the rest of the process have its turn."""
 
 _TURNS = 4
