@@ -23,7 +23,9 @@ SELECT e.eid AS event_id, coalesce(j.job_id, r.job_id) AS job_id, q.name AS queu
 FROM e
 JOIN jobqueue.queues q ON q.queue_id = e.queue_id
 LEFT JOIN jobqueue.jobs j ON j.id = e.job
-LEFT JOIN jobqueue.removed_jobs r ON r.id = e.job
+LEFT JOIN LATERAL (  -- only where it is needed: none as a rule
+    SELECT o.job_id, o.trace_context FROM jobqueue.removed_jobs o
+    WHERE o.id = e.job AND j.id IS NULL OFFSET 0) r ON true
 LEFT JOIN jobqueue.worker_names n ON n.worker_id = e.worker_id
 WHERE e.eid > $5::bigint AND ($4::text IS NULL OR q.name = $4)
   AND coalesce(j.job_id, r.job_id) IS NOT NULL

@@ -25,7 +25,9 @@ FROM (
                  OR (pg_snapshot_xmax(c.snapshot) = '1'
                      AND x.xid >= pg_snapshot_xmax(pg_current_snapshot())))
         LEFT JOIN jobqueue.jobs j ON j.id = x.job
-        LEFT JOIN jobqueue.removed_jobs r ON r.id = x.job
+        LEFT JOIN LATERAL (  -- only where it is needed: none as a rule
+            SELECT o.job_id, o.trace_context FROM jobqueue.removed_jobs o
+            WHERE o.id = x.job AND j.id IS NULL OFFSET 0) r ON true
         WHERE c.name = $1::text AND c.token = $2::bigint
           AND coalesce(j.job_id, r.job_id) IS NOT NULL
     ) e

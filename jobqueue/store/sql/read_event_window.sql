@@ -20,7 +20,9 @@ WITH cur AS MATERIALIZED (
            sum(coalesce(octet_length(w.detail), 0)) OVER (ORDER BY w.eid) AS bytes
     FROM w
     LEFT JOIN jobqueue.jobs j ON j.id = w.job
-    LEFT JOIN jobqueue.removed_jobs r ON r.id = w.job
+    LEFT JOIN LATERAL (  -- only where it is needed: none as a rule
+        SELECT o.job_id, o.trace_context FROM jobqueue.removed_jobs o
+        WHERE o.id = w.job AND j.id IS NULL OFFSET 0) r ON true
     WHERE w.eid > $3::bigint AND coalesce(j.job_id, r.job_id) IS NOT NULL
 ), g AS (
     SELECT e.queue_id, e.seq, e.from_status, e.to_status, e.reason, e.attempt, e.worker_id,
