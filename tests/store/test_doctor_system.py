@@ -210,7 +210,7 @@ async def test_a_prepared_transaction_is_found(
     ("off_s", "verdict", "told"),
     [
         (0.0, Verdict.OK, "1 workers"),
-        (90.0, Verdict.WARN, "w-1 is 8"),
+        (90.0, Verdict.WARN, "s ahead"),
         (-1e9, Verdict.WARN, "w-1"),
     ],
 )

@@ -240,14 +240,14 @@ PROGRAMS = (
         "jobqueue/worker/claiming.py",
         "            await end(claim)",
         "            pass",
-        "tests/unit/worker/test_claiming.py",
+        "tests/unit/worker/test_claims_under_way.py",
     ),
     Mutant(
         "what a claim has brought when its worker's loop ends is nobody's",
         "jobqueue/worker/claiming.py",
         "if claim.done() and not _failed(claim):",
         "if False:",
-        "tests/unit/worker/test_claiming.py",
+        "tests/unit/worker/test_claims_under_way.py",
     ),
     Mutant(
         "who is cancelled while a group ends does not wait for its strays",
