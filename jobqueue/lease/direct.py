@@ -51,6 +51,7 @@ class DirectLeases(Holder):
         self._worker = 0
         self._facts: WorkerFacts | None = None
         self._flights: set[float] = set()
+        self._claiming = True
 
     async def open(self, facts: WorkerFacts) -> None:
         """Start the keeper, which registers the worker. Hints arrive from the first claim on.
@@ -69,7 +70,8 @@ class DirectLeases(Holder):
         return await self._errands.run(self._claim(n, running=running), self._hand_back_claimed)
 
     def stop_claiming(self) -> None:
-        """Nothing to do: no job is taken ahead of a claim."""
+        """Claims that still wait for their connection take nothing."""
+        self._claiming = False
 
     async def close(self) -> None:
         """Record what is on its way, end the keeper, deregister, close the connections."""
@@ -116,6 +118,8 @@ class DirectLeases(Holder):
         self, connection: Connection, n: int, *, running: bool
     ) -> tuple[list[LeasedJob], float]:
         sent_at = time.monotonic()
+        if not self._claiming:
+            return [], sent_at
         jobs = await self._claimer.claim(connection, self._worker, n, running=running)
         return jobs, sent_at
 

@@ -4,6 +4,7 @@ Two connections a process: one for the stream of jobs, starts and reports; the k
 sends jobs as there is room for them; a claim takes what has arrived and starts it.
 """
 
+import asyncio
 import contextlib
 import time
 from collections import deque
@@ -48,6 +49,7 @@ class RemoteLeases(Holder):
         self._worker = 0
         self._arrivals: deque[LeasedJob] = deque()
         self._claiming = True
+        self._claims = asyncio.Lock()
 
     async def open(self, facts: WorkerFacts) -> None:
         """Register, start the keeper, open the stream. Raises Unavailable when that fails."""
@@ -64,11 +66,12 @@ class RemoteLeases(Holder):
 
     async def claim(self, n: int, *, running: bool) -> list[LeasedJob]:
         """Take up to ``n`` jobs of those that have arrived, started if asked for."""
-        self._hint.clear()
-        jobs = list(self._arrived_first(n))
-        if not jobs or not running:
-            return jobs
-        return await self._errands.run(self._claim_started(jobs), self._hand_back_claimed)
+        async with self._claims:
+            self._hint.clear()
+            jobs = list(self._arrived_first(n)) if self._claiming else []
+            if not jobs or not running:
+                return jobs
+            return await self._errands.run(self._claim_started(jobs), self._hand_back_claimed)
 
     def stop_claiming(self) -> None:
         """Cut the stream; hand back what has arrived, and what was under way."""

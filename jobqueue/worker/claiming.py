@@ -175,7 +175,7 @@ class Claiming(Service):
             if self._saturated:
                 self._send_ahead()
         full = await self._received()
-        if full and self._free() <= 0:
+        if full and not self._under_way and self._free() <= 0:
             full = await self._fill_prefetch()
         self._saturated = full
         if self._under_way:
@@ -230,7 +230,7 @@ class Claiming(Service):
     async def _fill_prefetch(self) -> bool:
         """Claim jobs to hold ready; return whether there were as many as there is room for."""
         n = self._room.prefetch - len(self._waiting)
-        if n <= 0:
+        if n <= 0 or not self._open:
             return True
         jobs = await self._leases.claim(n, running=False)
         self._take(jobs)

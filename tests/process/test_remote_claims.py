@@ -89,3 +89,26 @@ async def test_a_job_whose_start_fails_once_claims_have_ended_is_handed_back(
         return leases._keeper.job(LEASE) is None
 
     await eventually(dropped, what="the end of its renewals")
+
+
+async def test_a_claim_has_its_turn_when_the_one_before_it_is_answered(
+    service: FakeService, leases: RemoteLeases
+) -> None:
+    may_start = threading.Event()
+
+    def starts(request: pb.StartJobsRequest) -> pb.StartJobsResponse:
+        may_start.wait(HANG_S)
+        start, state = pb.StartJobsResponse.Start, pb.StartJobsResponse.STATE_STARTED
+        return pb.StartJobsResponse(starts=[start(lease=k, state=state) for k in request.leases])
+
+    async def asked() -> bool:
+        return bool(service.asked["StartJobs"])
+
+    service.answer("StartJobs", starts)
+    assert await leases.wait_for_work(HANG_S)
+    first, second = (asyncio.create_task(leases.claim(1, running=True)) for _ in range(2))
+    await eventually(asked, what="the start of the job")
+    assert not second.done()
+    may_start.set()
+    (job,) = await first
+    assert (job.lease, await second) == (LEASE, [])

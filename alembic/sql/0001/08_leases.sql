@@ -11,7 +11,8 @@
 -- - LATERAL (… OFFSET 0) can only be the inner side of a join.
 -- - leases.id BETWEEN i AND i can be looked up in an index, but an ordered read of that index is no
 --   use for it, as it would be for leases.id = i.
--- Where both sides of a join are lists, only one kind of join is on, whose time grows as they do.
+-- Where both sides of a join are lists, only one kind of join is on, whose time grows as they do. What
+-- plans need is turned on by name: a role or a database may have it off.
 -- What is needed later is carried along.
 --
 -- PostgreSQL 15 and 16 cannot subtract infinite times, and one job with such a time, which only a
@@ -38,7 +39,8 @@ RETURNS TABLE (job bigint, token bigint, job_id uuid, queue text, type text, pay
     base_delay_s float8, max_delay_s float8, multiplier float8, waited_s float8)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_mergejoin = off SET enable_nestloop = off SET jit = off AS $$
+SET enable_indexscan = on SET enable_tidscan = on SET enable_hashjoin = on SET enable_mergejoin = off
+SET enable_nestloop = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY
@@ -143,7 +145,7 @@ CREATE FUNCTION jobqueue.start_leases(
 RETURNS TABLE (job bigint, token bigint, state text, fresh bool, waited_s float8, queue text)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_mergejoin = off SET jit = off AS $$
+SET enable_indexscan = on SET enable_mergejoin = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     ids bigint[];
@@ -228,7 +230,8 @@ CREATE FUNCTION jobqueue.complete_leases(
 RETURNS TABLE (job bigint, token bigint)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_nestloop = off SET jit = off AS $$
+SET enable_indexscan = on SET enable_mergejoin = on SET enable_hashjoin = off
+SET enable_nestloop = off SET jit = off AS $$
 #variable_conflict use_column
 DECLARE
     ids bigint[];
@@ -277,7 +280,8 @@ CREATE FUNCTION jobqueue.settle_leases(
 RETURNS TABLE (job bigint, token bigint, cancelled bool)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_bitmapscan = off
-SET enable_hashjoin = off SET enable_nestloop = off SET jit = off AS $$
+SET enable_indexscan = on SET enable_mergejoin = on SET enable_hashjoin = off
+SET enable_nestloop = off SET jit = off AS $$
 #variable_conflict use_column
 BEGIN
     RETURN QUERY

@@ -140,6 +140,21 @@ async def test_claims_go_ahead_of_full_ones_and_are_taken_in_at_once_when_one_is
     await loop.settled(*jobs)
 
 
+async def test_nothing_is_prefetched_while_claims_are_under_way_nor_after_the_close(
+    loop_of: Make, leases: RecordingLeases
+) -> None:
+    leases.settles_may_answer.clear()
+    leases.queue = [leased("async-returns", b"none") for _ in range(WAVES_FROM + 10)]
+    loop = loop_of(Room(concurrency=WAVES_FROM, prefetch=10))
+    assert await loop.claiming.turn() == 0.0
+    await asyncio.sleep(0)
+    assert leases.claims == [(WAVES_FROM // 2, True)] * 2, "all slots are asked for, half are full"
+    loop.claiming.close()
+    await loop.claiming.turn()
+    assert leases.claims == [(WAVES_FROM // 2, True)] * 2
+    leases.settles_may_answer.set()
+
+
 async def test_behind_a_claim_that_failed_the_next_is_taken_in_and_none_goes_ahead(
     loop_of: Make, leases: RecordingLeases, monkeypatch: pytest.MonkeyPatch
 ) -> None:
