@@ -250,6 +250,27 @@ PROGRAMS = (
         "tests/unit/worker/test_claims_under_way.py",
     ),
     Mutant(
+        "a claim that waits takes jobs though claiming is over",
+        "jobqueue/lease/direct.py",
+        "        if not self._claiming:\n            return [], sent_at\n",
+        "",
+        "tests/races/test_closing_claims.py",
+    ),
+    Mutant(
+        "claims of a remote worker overtake each other",
+        "jobqueue/remote/leases.py",
+        "async with self._claims:",
+        "async with asyncio.Lock():",
+        "tests/process/test_remote_claims.py",
+    ),
+    Mutant(
+        "jobs are prefetched while claims may fill the slots",
+        "jobqueue/worker/claiming.py",
+        "if full and not self._under_way and self._free() <= 0:",
+        "if full and self._free() <= 0:",
+        "tests/unit/worker/test_claims_under_way.py",
+    ),
+    Mutant(
         "who is cancelled while a group ends does not wait for its strays",
         "jobqueue/worker/groups.py",
         "await seen_through(self._end(patience))",
