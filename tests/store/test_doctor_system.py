@@ -1,5 +1,7 @@
 """`jq-ctl doctor` finds what is wrong around the jobs: cluster, schema, loops, workers."""
 
+import re
+
 import pytest
 
 from jobqueue.domain.checkup import Verdict
@@ -210,7 +212,7 @@ async def test_a_prepared_transaction_is_found(
     ("off_s", "verdict", "told"),
     [
         (0.0, Verdict.OK, "1 workers"),
-        (90.0, Verdict.WARN, "s ahead"),
+        (90.0, Verdict.WARN, r"^w-1 is (8\d|90)\.\d{3} s ahead"),
         (-1e9, Verdict.WARN, "w-1"),
     ],
 )
@@ -223,7 +225,7 @@ async def test_a_worker_whose_clock_is_off_is_found(
     await beat_worker(lived, number, clock_s=now + off_s)
     found = (await checked(pool, "clocks"))["clocks"]
     assert found.verdict is verdict
-    assert told in found.found
+    assert re.search(told, found.found)
 
 
 async def test_a_consumer_that_stands_still_is_found(
