@@ -51,7 +51,6 @@ class DirectLeases(Holder):
         self._worker = 0
         self._facts: WorkerFacts | None = None
         self._flights: set[float] = set()
-        self._claiming = True
 
     async def open(self, facts: WorkerFacts) -> None:
         """Start the keeper, which registers the worker. Hints arrive from the first claim on.
@@ -68,10 +67,6 @@ class DirectLeases(Holder):
             return []
         self._hint.clear()
         return await self._errands.run(self._claim(n, running=running), self._hand_back_claimed)
-
-    def stop_claiming(self) -> None:
-        """Claims that still wait for their connection take nothing."""
-        self._claiming = False
 
     async def close(self) -> None:
         """Record what is on its way, end the keeper, deregister, close the connections."""

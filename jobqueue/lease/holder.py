@@ -40,6 +40,11 @@ class Holder(ABC):
         self._hint = asyncio.Event()
         self._errands = Errands()
         self._callbacks: list[Callable[[News], None]] = []
+        self._claiming = True
+
+    def stop_claiming(self) -> None:
+        """Claims that wait for their turn take nothing from now on."""
+        self._claiming = False
 
     async def start(self, leases: Sequence[Lease]) -> frozenset[Lease]:
         """Start prefetched jobs; forget those that could not be."""

@@ -48,7 +48,6 @@ class RemoteLeases(Holder):
         self._intake: Intake | None = None
         self._worker = 0
         self._arrivals: deque[LeasedJob] = deque()
-        self._claiming = True
         self._claims = asyncio.Lock()
 
     async def open(self, facts: WorkerFacts) -> None:
@@ -75,7 +74,7 @@ class RemoteLeases(Holder):
 
     def stop_claiming(self) -> None:
         """Cut the stream; hand back what has arrived, and what was under way."""
-        self._claiming = False
+        super().stop_claiming()
         self._errands.start(self._end_intake())
 
     async def close(self) -> None:

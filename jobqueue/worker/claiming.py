@@ -28,7 +28,7 @@ GOOD_WAVE, LARGEST_WAVE = 250, 500
 """Smaller ones cost the database more a job, so they are halves of the slots. Larger ones cost it
 hardly less, so they are quarters."""
 
-CLAIMS_AHEAD = 2
+CLAIMS_UNDER_WAY = 2
 """While waves come full, so many claims are sent or wait for the connection: the second one leaves
 with the answer of the first, before anybody has looked at that."""
 
@@ -197,7 +197,7 @@ class Claiming(Service):
         """
         while (
             self._open
-            and len(self._under_way) < CLAIMS_AHEAD
+            and len(self._under_way) < CLAIMS_UNDER_WAY
             and self._free() - coming >= self._room.wave
         ):
             self._send(self._room.wave)
