@@ -1,6 +1,5 @@
 """What a handler may say about its job, other than by returning a plain value."""
 
-import math
 from dataclasses import dataclass
 
 from jobqueue.domain.backoff import MAX_DELAY_S
@@ -22,7 +21,7 @@ class RetryLater(Exception):
     why: str = ""
 
     def __init__(self, delay_s: float, why: str = "") -> None:
-        if math.isnan(delay_s) or not 0 <= delay_s <= MAX_DELAY_S:
+        if not 0 <= delay_s <= MAX_DELAY_S:  # which NaN is not, either
             raise ValueError(f"delay_s must be between 0 and {MAX_DELAY_S:.12g}, not {delay_s!r}")
         super().__init__(why)
         self.delay_s = float(delay_s)

@@ -97,7 +97,9 @@ def test_an_object_with_an_async_call_runs_on_the_loop() -> None:
     assert declared()["declare-object"].on_loop
 
 
-@pytest.mark.parametrize("delay", [-1.0, float("nan"), float("inf"), 1e12])
+@pytest.mark.parametrize(
+    "delay", [-1.0, float("nan"), float("inf"), 1e12, pytest.param(10**400, id="huge")]
+)
 def test_a_retry_cannot_be_asked_for_at_no_time(delay: float) -> None:
     with pytest.raises(ValueError, match="delay_s"):
         RetryLater(delay)
