@@ -84,7 +84,7 @@ def test_a_worker_with_nothing_to_run_exits_2() -> None:
 
 def test_an_embedded_database_that_does_not_run_exits_1(tmp_path: Path) -> None:
     argv = [sys.executable, "-m", "jobqueue.cli.worker", "--embedded", "--allow-shell"]
-    argv += ["--data-dir", str(tmp_path)]
+    argv += ["--data-dir", str(tmp_path), "--health-port", "0", "--metrics-port", "0"]
     ended = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert ended.returncode == 1
     assert "no embedded database is running" in ended.stderr
