@@ -6,8 +6,9 @@ _EVENTS = "alembic/sql/0001/03_events.sql"
 _PARTITIONS = "alembic/sql/0001/07_partitions.sql"
 _SQL = "jobqueue/store/sql"
 
-_DUTIES = "tests/races/test_duties.py"
+_KEPT_TESTS = "tests/store/test_kept_events.py"
 _PARTITION_TESTS = "tests/store/test_partitions.py"
+_UPKEEP_TESTS = "tests/races/test_upkeep.py"
 
 RETENTION = (
     Mutant(
@@ -36,21 +37,21 @@ RETENTION = (
         f"{_SQL}/forget_removed_jobs.sql",
         "WHERE r.id > $1::bigint ORDER BY r.id LIMIT $2::int",
         "WHERE r.id > $1::bigint ORDER BY r.id",
-        _PARTITION_TESTS,
+        _KEPT_TESTS,
     ),
     Mutant(
         "a step of the hourly upkeep that fails keeps the others",
         "jobqueue/reaper/upkeep.py",
         "self.tell(error, step=step.name)\n            return False",
         "self.tell(error, step=step.name)\n            raise",
-        _DUTIES,
+        _UPKEEP_TESTS,
     ),
     Mutant(
         "an outage in the midst of the hourly upkeep puts it off for an hour",
         "jobqueue/reaper/upkeep.py",
         "if connection_lost(error.__cause__ or error):",
         "if False:",
-        _DUTIES,
+        _UPKEEP_TESTS,
     ),
     Mutant(
         "upkeep that left something undone is at it again at once",
@@ -71,7 +72,7 @@ RETENTION = (
         _EVENTS,
         "REPLICA IDENTITY USING INDEX job_events_kept_job",
         "REPLICA IDENTITY DEFAULT",
-        _PARTITION_TESTS,
+        _KEPT_TESTS,
     ),
     Mutant(
         "a partition that was left detached keeps the schema",
@@ -85,6 +86,6 @@ RETENTION = (
         "jobqueue/store/upkeep.py",
         "connection.execute(_RECOUNT_STATS, timeout=SWEEP_TIMEOUT_S)",
         "connection.execute(_RECOUNT_STATS)",
-        _DUTIES,
+        _UPKEEP_TESTS,
     ),
 )

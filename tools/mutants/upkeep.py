@@ -290,7 +290,7 @@ UPKEEP = (
         "alembic/sql/0001/07_partitions.sql",
         "ENABLE ALWAYS TRIGGER job_events_kept_immutable;\n    END IF",
         "DISABLE TRIGGER job_events_kept_immutable;\n    END IF",
-        "tests/store/test_partitions.py",
+        "tests/store/test_kept_events.py",
     ),
     Mutant(
         "events of deleted jobs have no name in Kafka",
@@ -304,7 +304,7 @@ UPKEEP = (
         f"{_SQL}/forget_removed_jobs.sql",
         "WHERE NOT pg_visible_in_snapshot(r.xid, c.snapshot)",
         "WHERE false",
-        "tests/store/test_partitions.py",
+        "tests/store/test_kept_events.py",
     ),
     Mutant(
         "whoever lost the cursor extends its lease",
