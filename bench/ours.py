@@ -22,9 +22,10 @@ SUBMISSION, CLIENT, MESSAGES = "submission", "client", "messages"
 _FREE_PORTS = {"JQ_HEALTH_PORT": "0", "JQ_METRICS_PORT": "0", "JQ_GRPC_PORT": "0"}
 _PROBES = Probes(
     taken="SELECT EXISTS (SELECT FROM jobqueue.leases) OR EXISTS (SELECT FROM jobqueue.finished)",
-    # The last job in order goes last, so that this probe meets no dead rows on its way.
-    empty="SELECT (SELECT r.id FROM jobqueue.ready r ORDER BY r.id DESC LIMIT 1) IS NULL"
-    " AND NOT EXISTS (SELECT FROM jobqueue.leases)",
+    # The newest job goes last, or nearly so: until then nobody looks among dead rows.
+    empty="SELECT NOT EXISTS (SELECT FROM jobqueue.ready r"
+    " WHERE r.id = (SELECT max(j.id) FROM jobqueue.jobs j))"
+    " AND NOT EXISTS (SELECT FROM jobqueue.leases) AND NOT EXISTS (SELECT FROM jobqueue.ready)",
     left="SELECT (SELECT count(*) FROM jobqueue.ready) + (SELECT count(*) FROM jobqueue.leases)"
     " + (SELECT count(*) FROM jobqueue.scheduled)",
     # Each claim draws a token; a hundred of them may be under way.

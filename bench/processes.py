@@ -22,7 +22,10 @@ _LOG_TAIL = 300
 _END_S = 20.0
 _LOOK_AGAIN_S = 0.005
 _REST = 10
-"""How much longer than a look the rest after it lasts."""
+"""How much longer than a look the rest after it lasts, so that looking does not become the work."""
+
+_LONGEST_REST_S = 0.05
+"""Nor may what is waited for be noticed late: that would be counted as its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +167,11 @@ async def until(
     what: str,
     pause_s: float = _LOOK_AGAIN_S,
 ) -> None:
-    """Look until it is so, but not so often that looking becomes the work. Raises TookTooLong."""
+    """Look until it is so. Raises TookTooLong."""
     begun = looked = time.monotonic()
     while not await look():
         now = time.monotonic()
         if now - begun > within_s:
             raise TookTooLong(f"{what} did not come within {within_s:.0f} s")
-        await asyncio.sleep(max(pause_s, _REST * (now - looked)))
+        await asyncio.sleep(max(pause_s, min(_REST * (now - looked), _LONGEST_REST_S)))
         looked = time.monotonic()

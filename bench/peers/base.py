@@ -101,6 +101,18 @@ def _node_version(node: Path) -> str:
     return asked.stdout.strip().removeprefix("v")
 
 
+def nothing_in(table: str) -> str:
+    """Return how to see that a system that deletes what is done has done all.
+
+    Its newest job goes last, or nearly so: until then nobody looks among dead rows.
+    """
+    newest = f"SELECT pg_sequence_last_value(pg_get_serial_sequence('{table}', 'id')::regclass)"
+    return (
+        f"SELECT NOT EXISTS (SELECT FROM {table} WHERE id = ({newest}))"
+        f" AND NOT EXISTS (SELECT FROM {table})"
+    )
+
+
 def deleted_from(table: str) -> str:
     """Return how a system that deletes what is done tells how much that was."""
     return f"SELECT n_tup_del FROM pg_stat_user_tables WHERE relid = '{table}'::regclass"

@@ -1,6 +1,6 @@
 """graphile-worker: Node.js, the fastest peer we know on PostgreSQL."""
 
-from bench.peers.base import NodePeer, deleted_from
+from bench.peers.base import NodePeer, deleted_from, nothing_in
 from bench.systems import Probes
 
 _JOBS = "graphile_worker._private_jobs"
@@ -13,8 +13,10 @@ def graphile_worker() -> NodePeer:
         tuning="localQueue 500, completeJobBatchDelay 0, concurrentJobs 24",
         keeps="nothing: the job row is deleted",
         probes=Probes(
-            taken=f"SELECT EXISTS (SELECT FROM {_JOBS} WHERE NOT is_available)",
-            empty=f"SELECT (SELECT j.id FROM {_JOBS} j ORDER BY j.id DESC LIMIT 1) IS NULL",
+            # The oldest job goes first, or nearly so: nobody looks through all that wait.
+            taken=f"SELECT (SELECT j.is_available FROM {_JOBS} j ORDER BY j.id LIMIT 1)"
+            " IS NOT TRUE",
+            empty=nothing_in(_JOBS),
             left=f"SELECT count(*) FROM {_JOBS}",
             done=deleted_from(_JOBS),
         ),

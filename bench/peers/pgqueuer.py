@@ -1,6 +1,6 @@
 """pgqueuer: Python, a table of waiting jobs and a log table. The closest peer in language."""
 
-from bench.peers.base import PythonPeer, deleted_from
+from bench.peers.base import PythonPeer, deleted_from, nothing_in
 from bench.systems import Probes
 
 
@@ -12,7 +12,7 @@ def pgqueuer() -> PythonPeer:
         keeps="3 log rows; the job row is deleted",
         probes=Probes(
             taken="SELECT EXISTS (SELECT FROM pgqueuer WHERE status = 'picked')",
-            empty="SELECT (SELECT q.id FROM pgqueuer q ORDER BY q.id DESC LIMIT 1) IS NULL",
+            empty=nothing_in("pgqueuer"),
             left="SELECT count(*) FROM pgqueuer",
             done=deleted_from("pgqueuer"),
         ),

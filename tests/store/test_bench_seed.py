@@ -7,6 +7,7 @@ import pytest
 
 from bench.measure import Meter
 from bench.ours import Ours
+from bench.peers.base import nothing_in
 from bench.seed import add_finished, add_ready, add_scheduled
 from bench.systems import QUEUE
 from tests.support.store import add_queue, claim, probes, settle
@@ -47,6 +48,18 @@ async def test_probes_follow_a_job_on_its_way(conn: asyncpg.Connection) -> None:
     assert await answers() == (True, True, 0)
     await conn.execute("SELECT pg_stat_force_next_flush()")
     assert await conn.fetchval(ask.done) == 1
+
+
+@pytest.mark.direct  # a temporary table is a session's own
+async def test_a_table_is_empty_whichever_row_goes_last(conn: asyncpg.Connection) -> None:
+    await conn.execute("CREATE TEMP TABLE jobs_of_a_peer (id int GENERATED ALWAYS AS IDENTITY)")
+    await conn.execute("INSERT INTO jobs_of_a_peer SELECT FROM generate_series(1, 3)")
+    answers = []
+    for goes in (2, 3, 1):
+        answers.append(await conn.fetchval(nothing_in("jobs_of_a_peer")))
+        await conn.execute("DELETE FROM jobs_of_a_peer WHERE id = $1", goes)
+    assert answers == [False] * 3
+    assert await conn.fetchval(nothing_in("jobs_of_a_peer"))
 
 
 @pytest.mark.direct  # commits as the session says

@@ -6,7 +6,7 @@ import pytest
 
 from bench.errors import BenchError
 from bench.ours import script, variables, worker
-from bench.processes import Launch, Program, module
+from bench.processes import Launch, Program, module, until
 from bench.programs.talk import PAYLOAD_BYTES, json_payload
 from bench.workloads.all import WORKLOADS
 
@@ -51,6 +51,26 @@ async def test_no_program_outlives_its_cell(tmp_path: Path) -> None:
     async with Program(launch, tmp_path / "log") as program:
         pid = program.pid
     assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize(("look_s", "rest_s"), [(0.0, 0.005), (0.002, 0.02), (0.5, 0.05)])
+async def test_looks_are_far_apart_and_the_last_one_comes_soon(
+    monkeypatch: pytest.MonkeyPatch, look_s: float, rest_s: float
+) -> None:
+    now, rests = [0.0], []
+    answers = iter([False, True])
+
+    async def look() -> bool:
+        now[0] += look_s
+        return next(answers)
+
+    async def rest(seconds: float) -> None:
+        rests.append(seconds)
+
+    monkeypatch.setattr("bench.processes.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("bench.processes.asyncio.sleep", rest)
+    await until(look, within_s=60.0, what="an end")
+    assert rests == [pytest.approx(rest_s)]
 
 
 def test_settings_of_the_shell_do_not_reach_the_measured(monkeypatch: pytest.MonkeyPatch) -> None:
