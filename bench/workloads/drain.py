@@ -33,7 +33,7 @@ class Drain(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """One cell per system and number of processes; ours also with larger batches."""
-        systems: list[System] = [Ours(), Ours(concurrency=2000)]
+        systems: list[System] = [Ours(), Ours(concurrency=8000)]
         systems += [s for s in stage.systems.values() if s.name != Ours().name]
         return [
             Plan(

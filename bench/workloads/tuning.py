@@ -12,7 +12,7 @@ from bench.workloads.base import COSTS, FOREIGN, RATE, SCENE_S, Plan, Workload, 
 from bench.workloads.batch_submit import submitted
 from bench.workloads.single_submit import submitted_singly
 
-CONCURRENCIES = (1, 10, 100, 500, 1000)
+CONCURRENCIES = (1, 10, 100, 1000, 8000)
 PREFETCHES = (0, 90)
 """With a concurrency of 10."""
 

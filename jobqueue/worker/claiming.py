@@ -24,9 +24,9 @@ FIRST_IDLE_S, LAST_IDLE_S = 0.05, 2.5
 WAVES_FROM = 200
 """With so many slots or more jobs come in waves: one runs while others are claimed and settled."""
 
-GOOD_WAVE, LARGEST_WAVE = 250, 500
-"""Smaller ones cost the database more a job, so they are halves of the slots. Larger ones cost it
-hardly less, so they are quarters."""
+GOOD_WAVE, LARGEST_WAVE = 250, 2_000
+"""Smaller ones cost the database much more a job, so they are halves of the slots. Larger ones cost
+it a little less, so they are quarters."""
 
 CLAIMS_UNDER_WAY = 2
 """While waves come full, so many claims are sent or wait for the connection: the second one leaves

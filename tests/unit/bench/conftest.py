@@ -20,7 +20,7 @@ def run() -> Run:
         columns,
         [
             cell("jobqueue", "1 process, batch 100", 3000, 2000, 2500, db_us=50.0),
-            cell("jobqueue", "1 process, batch 500", 4000),
+            cell("jobqueue", "1 process, batch 2000", 4000),
             cell("peer", "1 process", 1600),
             Cell("other peer", "", fault="not measured: no such runtime"),
         ],

@@ -53,7 +53,7 @@ async def test_a_slot_is_taken_until_its_settlement_is_answered(
 
 @pytest.mark.parametrize(
     ("slots", "wave"),
-    [(1, 1), (199, 199), (200, 100), (500, 250), (1_000, 250), (2_000, 500), (9_000, 500)],
+    [(1, 1), (199, 199), (200, 100), (500, 250), (1_000, 250), (2_000, 500), (10_000, 2_000)],
 )
 def test_many_slots_are_filled_in_waves_of_a_bounded_size(slots: int, wave: int) -> None:
     assert Room(concurrency=slots).wave == wave
