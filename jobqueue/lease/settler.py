@@ -16,7 +16,7 @@ from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.limits import Limits, safe_text
 from jobqueue.domain.outcome import Failed, Outcome, Released
 from jobqueue.domain.records import record
-from jobqueue.errors import JobQueueError
+from jobqueue.errors import DeadlineExceeded, JobQueueError
 from jobqueue.lease.hot import TRANSIENT
 from jobqueue.lease.interface import Answered
 from jobqueue.lease.signals import ANSWER_BROKE, SETTLE_REFUSED, AnswerBroke, SettleRefused
@@ -138,15 +138,24 @@ class Settler:
             await self._persevere(batch)
 
     async def _persevere(self, batch: Sequence[Ending]) -> None:
+        size = len(batch)
         for pause in _pauses(self._patience_s):
+            if isinstance(self._trouble, DeadlineExceeded):
+                size = max(size // 2, 1)  # results may be large, and the network slow
             await asyncio.sleep(pause)
             try:
-                await self._write(self._left(batch), again=True)
+                await self._write_again(batch, size)
             except TRANSIENT as error:
                 self._trouble = error
             else:
                 return
-        await self._write(self._left(batch), again=True)
+        await self._write_again(batch, size)
+
+    async def _write_again(self, batch: Sequence[Ending], size: int) -> None:
+        """Write those that have no answer yet, ``size`` at a time."""
+        left = self._left(batch)
+        for first in range(0, len(left), size):
+            await self._write(left[first : first + size], again=True)
 
     async def _write(self, batch: Sequence[Ending], *, again: bool = False) -> None:
         async for part, settled in self._flush(batch):

@@ -6,7 +6,7 @@ import pytest
 
 from jobqueue.domain.lease import Lease
 from jobqueue.domain.outcome import Completed, Failed, Postponed, Released
-from jobqueue.errors import Internal, Unavailable
+from jobqueue.errors import DeadlineExceeded, Internal, Unavailable
 from jobqueue.lease import settler as module
 from jobqueue.lease.settler import Ending, Settler, Written
 from jobqueue.lease.signals import ANSWER_BROKE, AnswerBroke
@@ -126,6 +126,29 @@ async def test_a_transient_error_is_retried() -> None:
     flusher = Flusher(act)
     assert await recorded(make(flusher), done(1))
     assert len(flusher.batches) == 3
+
+
+async def test_outcomes_too_large_to_be_written_together_in_time_are_written_in_parts() -> None:
+    def act(batch: Sequence[Ending]) -> None:
+        if len(batch) > 2:
+            raise DeadlineExceeded("the database did not answer in time")
+
+    flusher = Flusher(act)
+    answers = await asyncio.gather(*recorded_all(make(flusher), [done(job) for job in range(9)]))
+    assert answers == [True] * 9
+    assert [len(batch) for batch in flusher.batches] == [9, 4, 2, 2, 2, 2, 1]
+
+
+async def test_an_outage_tears_no_batch_apart() -> None:
+    failures = iter([True, True, False])
+
+    def act(_: Sequence[Ending]) -> None:
+        if next(failures):
+            raise Unavailable("cut")
+
+    flusher = Flusher(act)
+    assert all(await asyncio.gather(*recorded_all(make(flusher), [done(1), done(2), done(3)])))
+    assert [len(batch) for batch in flusher.batches] == [3, 3, 3]
 
 
 async def test_a_release_whose_answer_was_lost_is_not_told_as_a_lost_lease() -> None:
