@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.limits import Limits, safe_text
 from jobqueue.domain.outcome import Cancelled, Failed, Released
+from jobqueue.errors import DeadlineExceeded
 from jobqueue.lease.interface import Leases
 from jobqueue.runtime.ending import end
 from jobqueue.runtime.service import Service
@@ -31,6 +32,10 @@ it a little less, so they are quarters."""
 CLAIMS_UNDER_WAY = 2
 """While waves come full, so many claims are sent or wait for the connection: the second one leaves
 with the answer of the first, before anybody has looked at that."""
+
+_GROWTH = 16
+"""A claim that was too large to be answered in time is followed by half of it, and claims grow by a
+sixteenth with each full one: jobs may be of a mebibyte, and the network slow."""
 
 CLAIM_LOOP = "claim"
 BUSY_TURN_S = 1.0
@@ -101,6 +106,7 @@ class Claiming(Service):
         self._open = True
         self._drain_untold = False
         self._saturated = False
+        self._most = self._largest = max(room.wave, room.prefetch)
         self._idle_s = FIRST_IDLE_S
         self._busy: dict[Lease, LeasedJob] = {}
         self._lanes = Lanes(self._execute)
@@ -171,7 +177,7 @@ class Claiming(Service):
             if self._more_come_free():
                 self._saturated = True
                 return None
-            self._send(min(self._free(), self._room.wave))
+            self._send(min(self._free(), self._wave))
             if self._saturated:
                 self._send_ahead()
         full = await self._received()
@@ -187,7 +193,7 @@ class Claiming(Service):
 
     def _send(self, n: int) -> None:
         if n > 0 and self._open:
-            claim = asyncio.create_task(self._leases.claim(n, running=True))
+            claim = asyncio.create_task(self._ask(n, running=True))
             self._under_way.append(_Claim(n, claim))
 
     def _send_ahead(self, coming: int = 0) -> None:
@@ -198,9 +204,24 @@ class Claiming(Service):
         while (
             self._open
             and len(self._under_way) < CLAIMS_UNDER_WAY
-            and self._free() - coming >= self._room.wave
+            and self._free() - coming >= self._wave
         ):
-            self._send(self._room.wave)
+            self._send(self._wave)
+
+    async def _ask(self, n: int, *, running: bool) -> list[LeasedJob]:
+        """Claim, and learn how many jobs can be had in time."""
+        try:
+            jobs = await self._leases.claim(n, running=running)
+        except DeadlineExceeded:
+            self._most = max(n // 2, 1)
+            raise
+        if len(jobs) >= n:
+            self._most = min(self._most + self._most // _GROWTH + 1, self._largest)
+        return jobs
+
+    @property
+    def _wave(self) -> int:
+        return min(self._room.wave, self._most)
 
     async def _received(self) -> bool:
         """Take what the oldest claim brings; return whether it is as much as asked for.
@@ -229,10 +250,10 @@ class Claiming(Service):
 
     async def _fill_prefetch(self) -> bool:
         """Claim jobs to hold ready; return whether there were as many as there is room for."""
-        n = self._room.prefetch - len(self._waiting)
+        n = min(self._room.prefetch - len(self._waiting), self._most)
         if n <= 0 or not self._open:
             return True
-        jobs = await self._leases.claim(n, running=False)
+        jobs = await self._ask(n, running=False)
         self._take(jobs)
         return len(jobs) >= n
 
@@ -253,7 +274,7 @@ class Claiming(Service):
         that was torn once would else never be whole again.
         """
         free = self._free()
-        return free < self._room.wave and len(self._busy) - self._executor.running > free
+        return free < self._wave and len(self._busy) - self._executor.running > free
 
     def _take(self, jobs: Iterable[LeasedJob]) -> None:
         starting: list[LeasedJob] = []

@@ -1,15 +1,16 @@
 """Claims that are under way while other things go on, against recorded leases."""
 
 import asyncio
+import contextlib
 
 import pytest
 
 from jobqueue.domain.lease import LeasedJob
 from jobqueue.domain.state import Reason
-from jobqueue.errors import Unavailable
+from jobqueue.errors import DeadlineExceeded, Unavailable
 from jobqueue.worker.claiming import WAVES_FROM, Room
 from tests.support.recording_leases import RecordingLeases, leased
-from tests.support.waiting import HANG_S
+from tests.support.waiting import HANG_S, eventually
 from tests.unit.worker.conftest import Loop, Make
 
 
@@ -25,6 +26,41 @@ async def test_a_wide_worker_claims_its_second_wave_before_the_first_one_runs(
     assert not leases.unsettled
     assert await loop.claiming.turn() is None, "all slots are taken"
     assert leases.claims == [(WAVES_FROM // 2, True)] * 2
+
+
+@pytest.mark.parametrize(
+    ("room", "running"),
+    [(Room(concurrency=40), True), (Room(concurrency=1, prefetch=40), False)],
+    ids=["claims", "prefetch"],
+)
+async def test_claims_too_large_to_be_answered_in_time_get_smaller_and_grow_again_slowly(
+    loop_of: Make,
+    leases: RecordingLeases,
+    monkeypatch: pytest.MonkeyPatch,
+    room: Room,
+    running: bool,  # noqa: FBT001 - a parameter of the test
+) -> None:
+    leases.queue = [leased("async-sleeps") for _ in range(room.concurrency + room.prefetch)]
+    answer = leases.claim
+
+    async def claim(n: int, *, running: bool) -> list[LeasedJob]:
+        if n > 10:
+            leases.claims.append((n, running))
+            raise DeadlineExceeded("the database did not answer in time")
+        return await answer(n, running=running)
+
+    monkeypatch.setattr(leases, "claim", claim)
+    loop = loop_of(room)
+
+    async def all_are_held() -> bool:
+        with contextlib.suppress(DeadlineExceeded):
+            await loop.claiming.turn()
+        return not leases.queue
+
+    await eventually(all_are_held)
+    sizes = [n for n, ran in leases.claims if ran is running]
+    assert sizes[:4] == [40, 20, 10, 11], "10 came, so a little more is tried"
+    assert set(sizes[4:]) <= set(range(1, 12)), "never again as much as would not come"
 
 
 async def test_a_claim_that_is_under_way_when_the_loop_closes_is_waited_for_and_handed_back(
