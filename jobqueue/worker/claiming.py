@@ -35,7 +35,7 @@ with the answer of the first, before anybody has looked at that."""
 
 _GROWTH = 16
 """A claim that was too large to be answered in time is followed by half of it, and claims grow by a
-sixteenth with each full one: jobs may be of a mebibyte, and the network slow."""
+sixteenth with each full one of that size: jobs may be of a mebibyte, and the network slow."""
 
 CLAIM_LOOP = "claim"
 BUSY_TURN_S = 1.0
@@ -106,7 +106,7 @@ class Claiming(Service):
         self._open = True
         self._drain_untold = False
         self._saturated = False
-        self._most = self._largest = max(room.wave, room.prefetch)
+        self._most = max(room.wave, room.prefetch)
         self._idle_s = FIRST_IDLE_S
         self._busy: dict[Lease, LeasedJob] = {}
         self._lanes = Lanes(self._execute)
@@ -215,8 +215,8 @@ class Claiming(Service):
         except DeadlineExceeded:
             self._most = max(n // 2, 1)
             raise
-        if len(jobs) >= n:
-            self._most = min(self._most + self._most // _GROWTH + 1, self._largest)
+        if len(jobs) >= n >= self._most:
+            self._most += self._most // _GROWTH + 1
         return jobs
 
     @property
@@ -249,7 +249,7 @@ class Claiming(Service):
         return full
 
     async def _fill_prefetch(self) -> bool:
-        """Claim jobs to hold ready; return whether there were as many as there is room for."""
+        """Claim jobs to hold ready; return whether there were as many as were asked for."""
         n = min(self._room.prefetch - len(self._waiting), self._most)
         if n <= 0 or not self._open:
             return True
