@@ -14,6 +14,7 @@ from jobqueue.store.pool import SWEEP_TIMEOUT_S, Connection, Pool, create_pool, 
 from jobqueue.store.upkeep import roll_stats
 from tests.store.conftest import Connect
 from tests.support.duties import running, twice
+from tests.support.partitions import detach_is_pending
 from tests.support.store import add_queue, submit
 from tests.support.waiting import HANG_S, eventually
 
@@ -127,13 +128,12 @@ async def test_the_least_pool_has_a_connection_left_while_a_partition_waits_to_b
     await db.execute("SELECT jobqueue.create_event_partition('2020-01-06')")
     reader = await another()
 
-    async def waits() -> bool:
-        return bool(await db.fetchval("SELECT bool_or(inhdetachpending) FROM pg_inherits"))
-
     async with reader.transaction():
         await reader.execute("SELECT FROM jobqueue.job_events")
         tidying = asyncio.create_task(EventRetention(pool, retention_s=HOUR_S).act())
-        await eventually(waits, what="a partition that waits for the reader")
+        await eventually(
+            lambda: detach_is_pending(db), what="a partition that waits for the reader"
+        )
         assert has_free(pool)
     await tidying
     await pool.close()

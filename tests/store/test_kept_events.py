@@ -1,6 +1,7 @@
 """What is kept of events and jobs that are gone, until nobody needs it."""
 
 import asyncio
+from uuid import UUID
 
 import asyncpg
 import pytest
@@ -22,6 +23,17 @@ from tests.support.store import add_queue, claim_one, path, restore_dump, settle
 from tests.support.waiting import eventually
 
 
+async def outliving(db: Connection, count: int) -> list[UUID]:
+    """Return so many dead jobs, five events each, whose partition has been dropped."""
+    await add_queue(db)
+    ids = await submit(db, count)
+    for job in [await claim_one(db) for _ in ids]:
+        await settle(db, job, Refused("never"))
+    await age_everything(db)
+    await drop_partitions(db, YEAR_S)
+    return ids
+
+
 async def kept(db: Connection) -> int:
     return int(await db.fetchval("SELECT count(*) FROM jobqueue.job_events_kept"))
 
@@ -29,12 +41,7 @@ async def kept(db: Connection) -> int:
 async def test_kept_events_go_with_their_job_once_every_consumer_has_passed(
     db: Connection,
 ) -> None:
-    await add_queue(db)
-    ids = await submit(db, 3)
-    for job in [await claim_one(db) for _ in ids]:
-        await settle(db, job, Refused("never"))
-    await age_everything(db)
-    await drop_partitions(db, YEAR_S)
+    ids = await outliving(db, 3)
     assert await kept(db) == 15
     await delete_job(db, ids[0])
     await delete_job(db, ids[2])
@@ -141,12 +148,7 @@ async def test_kept_events_are_forgotten_while_all_tables_are_published(db: Conn
 
 
 async def test_kept_events_are_guarded_again_after_some_were_forgotten(db: Connection) -> None:
-    await add_queue(db)
-    ids = await submit(db, 2)
-    for job in [await claim_one(db) for _ in ids]:
-        await settle(db, job, Refused("never"))
-    await age_everything(db)
-    await drop_partitions(db, YEAR_S)
+    ids = await outliving(db, 2)
     await delete_job(db, ids[0])
     assert await forget_kept_events(db) == 5
     await db.execute("SET session_replication_role = replica")

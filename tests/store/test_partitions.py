@@ -23,6 +23,7 @@ from tests.support.partitions import (
     OLD,
     YEAR_S,
     age_everything,
+    detach_is_pending,
     keep_an_event_of_no_job,
 )
 from tests.support.store import FAILURE, add_queue, claim_one, path, settle, submit
@@ -207,10 +208,6 @@ async def test_detaching_waits_for_an_open_transaction_and_stops_no_writer(
     await submit(writer)
     await held.commit()
     assert await dropping == [OLD]
-
-
-async def detach_is_pending(db: Connection) -> bool:
-    return bool(await db.fetchval("SELECT bool_or(inhdetachpending) FROM pg_inherits"))
 
 
 @pytest.mark.direct

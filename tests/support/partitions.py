@@ -38,3 +38,8 @@ async def keep_an_event_of_no_job(db: Connection) -> None:
         "INSERT INTO jobqueue.job_events_kept (eid, xid, job, at, queue_id, seq, to_status,"
         " reason, attempt) VALUES (0, '3', 1, '2020-01-07', 1, 1, 'PENDING', 'SUBMITTED', 0)"
     )
+
+
+async def detach_is_pending(db: Connection) -> bool:
+    """Tell whether a partition waits to be detached."""
+    return bool(await db.fetchval("SELECT bool_or(inhdetachpending) FROM pg_inherits"))

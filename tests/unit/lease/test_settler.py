@@ -44,6 +44,17 @@ class Flusher:
         self.ended |= dict.fromkeys(leases, settled)
 
 
+def failing(*errors: Exception) -> Callable[[Sequence[Ending]], None]:
+    """Raise these, one a flush; the flushes behind them go well."""
+    remaining = iter(errors)
+
+    def act(_: Sequence[Ending]) -> None:
+        for error in remaining:
+            raise error
+
+    return act
+
+
 def make(flusher: Flusher, patience_s: float = 5.0) -> Settler:
     return Settler(flusher, flusher.end, flusher.stuck.extend, patience_s=patience_s)
 
@@ -117,13 +128,7 @@ async def test_a_cancelled_caller_takes_nobodys_outcome_down() -> None:
 
 
 async def test_a_transient_error_is_retried() -> None:
-    failures = iter([True, True, False])
-
-    def act(_: Sequence[Ending]) -> None:
-        if next(failures):
-            raise Unavailable("cut")
-
-    flusher = Flusher(act)
+    flusher = Flusher(failing(Unavailable("cut"), Unavailable("cut")))
     assert await recorded(make(flusher), done(1))
     assert len(flusher.batches) == 3
 
@@ -140,25 +145,13 @@ async def test_outcomes_too_large_to_be_written_together_in_time_are_written_in_
 
 
 async def test_an_outage_tears_no_batch_apart() -> None:
-    failures = iter([True, True, False])
-
-    def act(_: Sequence[Ending]) -> None:
-        if next(failures):
-            raise Unavailable("cut")
-
-    flusher = Flusher(act)
+    flusher = Flusher(failing(Unavailable("cut"), Unavailable("cut")))
     assert all(await asyncio.gather(*recorded_all(make(flusher), [done(1), done(2), done(3)])))
     assert [len(batch) for batch in flusher.batches] == [3, 3, 3]
 
 
 async def test_a_release_whose_answer_was_lost_is_not_told_as_a_lost_lease() -> None:
-    unclear = iter([Unavailable("the answer was lost")])
-
-    def act(_: Sequence[Ending]) -> None:
-        for error in unclear:
-            raise error
-
-    flusher = Flusher(act)
+    flusher = Flusher(failing(Unavailable("the answer was lost")))
     batch = [done(1), replace(done(2), outcome=Released())]
     flusher.lost = {ending.lease for ending in batch}
     assert await asyncio.gather(*recorded_all(make(flusher), batch)) == [False, True]
