@@ -37,7 +37,6 @@ from tests.support.waiting import HANG_S, eventually
 LIMIT_BYTES = 4_000
 REFUSED = 1_000
 PARKED = "SELECT count(*) FROM jobqueue.parked_events"
-WINDOWS_OPEN = "SELECT count(*) FROM jobqueue.event_cursors WHERE window_end IS NOT NULL"
 
 
 def noise(size: int) -> str:
@@ -111,9 +110,12 @@ async def _none_parked(pool: Pool) -> bool:
 class Slow(publisher.Publisher):
     """Has a wave under way for as long as it is told to, in parts."""
 
-    done: asyncio.Event
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.begun, self.done = asyncio.Event(), asyncio.Event()
 
     async def publish(self, records: Sequence[Record]) -> dict[int, publisher.Failure]:
+        self.begun.set()
         await self.done.wait()
         return {}
 
@@ -122,16 +124,12 @@ async def test_a_wave_that_is_refused_in_many_parts_counts_as_progress_with_each
     pool: Pool, way: Way, topic: str
 ) -> None:
     slow = Slow(way.settings(topic))
-    slow.done = asyncio.Event()
-    relay = Relay(pool, slow, holder="test", event_bytes=1_000, lease_s=1.0)
+    relay = Relay(pool, slow, holder="test", event_bytes=1_000, lease_s=3.0)
     await relay.start()
     await add_queue(pool)
     await submit(pool, 1)
-
-    async def under_way() -> bool:
-        return bool(await pool.fetchval(WINDOWS_OPEN))
-
-    await eventually(under_way, within_s=30)
+    async with asyncio.timeout(HANG_S):
+        await slow.begun.wait()
     for _ in range(2):
         before = relay.last_progress
         slow.flights += 1
