@@ -264,6 +264,20 @@ PROGRAMS = (
         "tests/process/test_remote_claims.py",
     ),
     Mutant(
+        "a claim that is too large to be answered in time is sent again for ever",
+        "jobqueue/worker/claiming.py",
+        "self._most = max(n // 2, 1)",
+        "self._most = n",
+        "tests/unit/worker/test_claims_under_way.py",
+    ),
+    Mutant(
+        "outcomes that are too large to be written in time are sent again for ever",
+        "jobqueue/lease/settler.py",
+        "size = max(size // 2, 1)",
+        "size = len(batch)",
+        _SETTLES,
+    ),
+    Mutant(
         "jobs are prefetched while claims may fill the slots",
         "jobqueue/worker/claiming.py",
         "if full and not self._under_way and self._free() <= 0:",
