@@ -96,27 +96,27 @@ class DirectLeases(Holder):
 
     async def _claim(self, n: int, *, running: bool) -> list[LeasedJob]:
         await self._require_settles()
-        begun = time.monotonic()
-        self._flights.add(begun)
+        sent: list[float] = []
         try:
-            jobs, sent_at = await self._claims.run(lambda c: self._claim_on(c, n, running=running))
+            jobs = await self._claims.run(lambda c: self._claim_on(c, n, sent, running=running))
         except BaseException:
             self._keeper.reconcile()
             raise
         finally:
-            self._flights.discard(begun)
-        self._keeper.hold(jobs, sent_at)
+            self._flights.difference_update(sent)
+        self._keeper.hold(jobs, sent[0])
         tell_claimed(jobs)
         return jobs
 
     async def _claim_on(
-        self, connection: Connection, n: int, *, running: bool
-    ) -> tuple[list[LeasedJob], float]:
-        sent_at = time.monotonic()
-        if not self._claiming:
-            return [], sent_at
-        jobs = await self._claimer.claim(connection, self._worker, n, running=running)
-        return jobs, sent_at
+        self, connection: Connection, n: int, sent: list[float], *, running: bool
+    ) -> list[LeasedJob]:
+        """Claim, unless that is over or of no use by now; ``sent`` gets when it was sent."""
+        sent.append(time.monotonic())
+        if not self._claiming or self._settler.trouble:
+            return []
+        self._flights.update(sent)
+        return await self._claimer.claim(connection, self._worker, n, running=running)
 
     def _hand_back_claimed(self, jobs: Sequence[LeasedJob]) -> None:
         self._hand_back(jobs, Released("the worker stopped while it claimed"))

@@ -232,7 +232,7 @@ class Reconciler(Service):
             self._renew_soon()
         else:
             self._tell(Unknown(tuple(self._asked)))
-        return _RECONCILE_AGAIN_S
+        return min(max(CLAIM_FLIGHT_S, _RECONCILE_SHARE * cost_s), _RECONCILE_AGAIN_S)
 
     async def hand_back(self, leases: Sequence[Lease]) -> None:
         """Release those that the worker disowned."""

@@ -6,15 +6,17 @@ at once, a busy one in batches as large as its database is slow.
 
 import asyncio
 import time
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from itertools import accumulate
 from typing import Protocol
 
 from jobqueue.domain.lease import Lease, LeasedJob
 from jobqueue.domain.limits import Limits, safe_text
-from jobqueue.domain.outcome import Failed, Outcome, Released
+from jobqueue.domain.outcome import Completed, Failed, Outcome, Refused, Released
 from jobqueue.domain.records import record
 from jobqueue.errors import DeadlineExceeded, JobQueueError
 from jobqueue.lease.hot import TRANSIENT
@@ -23,7 +25,9 @@ from jobqueue.lease.signals import ANSWER_BROKE, SETTLE_REFUSED, AnswerBroke, Se
 from jobqueue.runtime.tasks import start_detached
 from jobqueue.store.faults import backoff_s
 
-MAX_BATCH = 500
+MAX_BATCH, MAX_BYTES = 500, 1024 * 1024
+"""Of what is written together, but for one that is larger alone: results that do not cross a slow
+network in the time of one statement cost the leases of all that wait with them."""
 
 
 @record
@@ -114,11 +118,16 @@ class Settler:
         # The task begins after all that ends in this turn of the loop.
         try:
             while self._gathered:
-                batch = self._gathered[:MAX_BATCH]
-                del self._gathered[:MAX_BATCH]
-                await self._settle_batch(batch)
+                await self._settle_batch(self._next_batch())
         finally:
             self._task = self._trouble = None
+
+    def _next_batch(self) -> Sequence[Ending]:
+        sums = list(accumulate(map(_size, self._gathered[:MAX_BATCH])))
+        count = max(bisect_right(sums, MAX_BYTES), 1)
+        batch = self._gathered[:count]
+        del self._gathered[:count]
+        return batch
 
     async def _settle_batch(self, batch: Sequence[Ending]) -> None:
         try:
@@ -141,7 +150,8 @@ class Settler:
         size = len(batch)
         for pause in _pauses(self._patience_s):
             if isinstance(self._trouble, DeadlineExceeded):
-                size = max(size // 2, 1)  # results may be large, and the network slow
+                # Results may be large, and the network slow.
+                size = max(min(size, len(self._left(batch))) // 2, 1)
             await asyncio.sleep(pause)
             try:
                 await self._write_again(batch, size)
@@ -156,10 +166,10 @@ class Settler:
         left = self._left(batch)
         for first in range(0, len(left), size):
             await self._write(left[first : first + size], again=True)
+        self._trouble = None
 
     async def _write(self, batch: Sequence[Ending], *, again: bool = False) -> None:
         async for part, settled in self._flush(batch):
-            self._trouble = None
             self._conclude(part, settled | _released(part) if again else settled)
 
     def _left(self, batch: Sequence[Ending]) -> Sequence[Ending]:
@@ -221,6 +231,14 @@ def _tell(
     except Exception as fault:  # noqa: BLE001 - told; the answers behind it must be given
         for job in jobs:
             ANSWER_BROKE.emit(AnswerBroke(job, fault))
+
+
+def _size(ending: Ending) -> int:
+    """Return about how many bytes an outcome takes, beside what every one does."""
+    outcome = ending.outcome
+    if isinstance(outcome, Completed):
+        return len(outcome.result or b"")
+    return len(outcome.error) if isinstance(outcome, Failed | Refused) else 0
 
 
 def _released(batch: Sequence[Ending]) -> AbstractSet[Lease]:

@@ -16,6 +16,7 @@ from jobqueue.runtime.service import Service
 from jobqueue.worker.endings import describe
 from jobqueue.worker.executor import Executor
 from jobqueue.worker.lanes import Lanes
+from jobqueue.worker.reach import Reach
 from jobqueue.worker.registry import Registry
 from jobqueue.worker.signals import ATTEMPT_BROKE, AttemptBroke
 
@@ -32,10 +33,6 @@ it a little less, so they are quarters."""
 CLAIMS_UNDER_WAY = 2
 """While waves come full, so many claims are sent or wait for the connection: the second one leaves
 with the answer of the first, before anybody has looked at that."""
-
-_GROWTH = 16
-"""A claim that was too large to be answered in time is followed by half of it, and claims grow by a
-sixteenth with each full one of that size: jobs may be of a mebibyte, and the network slow."""
 
 CLAIM_LOOP = "claim"
 BUSY_TURN_S = 1.0
@@ -106,7 +103,7 @@ class Claiming(Service):
         self._open = True
         self._drain_untold = False
         self._saturated = False
-        self._most = max(room.wave, room.prefetch)
+        self._reach = Reach(max(room.wave, room.prefetch))
         self._idle_s = FIRST_IDLE_S
         self._busy: dict[Lease, LeasedJob] = {}
         self._lanes = Lanes(self._execute)
@@ -213,15 +210,14 @@ class Claiming(Service):
         try:
             jobs = await self._leases.claim(n, running=running)
         except DeadlineExceeded:
-            self._most = max(n // 2, 1)
+            self._reach.was_late(n)
             raise
-        if len(jobs) >= n >= self._most:
-            self._most += self._most // _GROWTH + 1
+        self._reach.brought(len(jobs))
         return jobs
 
     @property
     def _wave(self) -> int:
-        return min(self._room.wave, self._most)
+        return min(self._room.wave, self._reach.most)
 
     async def _received(self) -> bool:
         """Take what the oldest claim brings; return whether it is as much as asked for.
@@ -250,7 +246,7 @@ class Claiming(Service):
 
     async def _fill_prefetch(self) -> bool:
         """Claim jobs to hold ready; return whether there were as many as were asked for."""
-        n = min(self._room.prefetch - len(self._waiting), self._most)
+        n = min(self._room.prefetch - len(self._waiting), self._reach.most)
         if n <= 0 or not self._open:
             return True
         jobs = await self._ask(n, running=False)

@@ -144,6 +144,46 @@ async def test_outcomes_too_large_to_be_written_together_in_time_are_written_in_
     assert [len(batch) for batch in flusher.batches] == [9, 4, 2, 2, 2, 2, 1]
 
 
+async def test_results_that_are_large_together_are_written_one_after_the_other() -> None:
+    sizes = [400, 400, 400, 2_000, 100]
+    large = [done(job, b"x" * size * 1024) for job, size in enumerate(sizes)]
+    refused = replace(done(9), outcome=Failed("x" * 1000 * 1024))
+    flusher = Flusher()
+    assert all(await asyncio.gather(*recorded_all(make(flusher), [*large, refused])))
+    assert [len(batch) for batch in flusher.batches] == [2, 1, 1, 1, 1]
+
+
+async def test_parts_are_halves_of_what_is_left() -> None:
+    written: list[int] = []
+
+    async def flush(batch: Sequence[Ending]) -> AsyncIterator[Written]:
+        written.append(len(batch))
+        if len(batch) == 2:
+            raise DeadlineExceeded("the database did not answer in time")
+        yield batch[:6], {ending.lease for ending in batch[:6]}
+        if len(batch) > 6:
+            raise DeadlineExceeded("the database did not answer in time")
+
+    ended = Flusher()
+    settler = Settler(flush, ended.end, ended.stuck.extend, patience_s=5.0)
+    assert all(await asyncio.gather(*recorded_all(settler, [done(job) for job in range(8)])))
+    assert written == [8, 1, 1]
+
+
+async def test_a_part_that_was_written_does_not_end_the_trouble_with_the_rest() -> None:
+    said: list[object] = []
+
+    def act(batch: Sequence[Ending]) -> None:
+        said.append(settler.trouble)
+        if len(said) in {1, 3}:
+            raise DeadlineExceeded("too late")
+
+    settler = make(Flusher(act))
+    assert all(await asyncio.gather(*recorded_all(settler, [done(job) for job in range(4)])))
+    assert [str(trouble) for trouble in said[:4]] == ["None"] + ["too late"] * 3
+    assert settler.trouble is None
+
+
 async def test_an_outage_tears_no_batch_apart() -> None:
     flusher = Flusher(failing(Unavailable("cut"), Unavailable("cut")))
     assert all(await asyncio.gather(*recorded_all(make(flusher), [done(1), done(2), done(3)])))

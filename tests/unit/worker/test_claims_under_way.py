@@ -59,8 +59,9 @@ async def test_claims_too_large_to_be_answered_in_time_get_smaller_and_grow_agai
 
     await eventually(all_are_held)
     sizes = [n for n, ran in leases.claims if ran is running]
-    assert sizes[:4] == [40, 20, 10, 11], "10 came, so a little more is tried"
-    assert set(sizes[4:]) <= set(range(1, 12)), "never again as much as would not come"
+    assert sizes[:4] == [40, 20, 10, 20], "10 came: it may have been an outage"
+    assert sizes[4:6] == [10, 11], "it was not, so a little more is tried"
+    assert set(sizes[6:]) <= set(range(1, 12)), "never again as much as would not come"
 
 
 async def test_a_claim_that_is_under_way_when_the_loop_closes_is_waited_for_and_handed_back(
