@@ -17,15 +17,18 @@ from bench.stage import BATCH_JOBS, Scene, Stage, submit_order
 from bench.systems import System
 from bench.workloads.base import FOREIGN, SCENE_S, Plan, Workload, says
 
-_LOOK_S = 1.0
+_POINT_S = 1.0
 _OFFER_S = 0.1
-"""How often a fixed rate is offered: jobs come a few at a time, not in heaps."""
+"""How often jobs are offered: they come a few at a time, not in heaps."""
+_STORE_S = 10.0
 
 _START_S = 60.0
 _LAST = 3
 """The loss is judged by the last third of the held time: it grows."""
 
-DEPTH = 40 * BATCH_JOBS
+DEPTH = 200 * BATCH_JOBS
+"""Twice what anybody does in the second by which PostgreSQL's statistics are late. Who runs dry
+rests, and what a session did before a rest is in them ten seconds later."""
 FULL_SPEED = "full speed"
 
 
@@ -158,21 +161,21 @@ class _Feed:
         while (now := time.monotonic()) < ends:
             await self._look(now)
             await self._store(self._wanted(now))
-            pause_s = _OFFER_S if self._rate else _LOOK_S
-            await asyncio.sleep(max(now + pause_s - time.monotonic(), 0))
+            await asyncio.sleep(max(now + _OFFER_S - time.monotonic(), 0))
         await self._look(time.monotonic())
 
     def _wanted(self, now: float) -> int:
         if self._rate:
             return int((now - self._begun + _OFFER_S) * self._rate) - self._offered
-        return DEPTH - (self._stored - self.done)
+        missing = DEPTH - (self._stored - self.done)
+        return missing - missing % BATCH_JOBS
 
     async def _look(self, now: float) -> None:
         for program in self._scene.programs:
             program.check()
         self.done = await self._scene.count(self._system.probes.done)
         at, (last, before) = now - self._begun, self._noted
-        if at - last >= _LOOK_S * 0.9:
+        if at - last >= _POINT_S * 0.9:
             self.series.append((at, (self.done - before) / (at - last)))
             self._noted = at, self.done
 
@@ -180,7 +183,7 @@ class _Feed:
         if jobs <= 0:
             return
         assert self._client is not None, "it is started"
-        await self._client.ask(**submit_order(jobs, _LOOK_S * 10))
+        await self._client.ask(**submit_order(jobs, _STORE_S))
         said = await self._client.heard(120)
         self._stored += said["stored"]
         self._offered += said["stored"]
