@@ -145,6 +145,7 @@ class Settler:
             self._trouble = error
             self._stuck([ending.lease for ending in self._left(batch)])
             await self._persevere(batch)
+        self._trouble = None
 
     async def _persevere(self, batch: Sequence[Ending]) -> None:
         size = len(batch)
@@ -166,7 +167,6 @@ class Settler:
         left = self._left(batch)
         for first in range(0, len(left), size):
             await self._write(left[first : first + size], again=True)
-        self._trouble = None
 
     async def _write(self, batch: Sequence[Ending], *, again: bool = False) -> None:
         async for part, settled in self._flush(batch):

@@ -184,6 +184,20 @@ async def test_a_part_that_was_written_does_not_end_the_trouble_with_the_rest() 
     assert settler.trouble is None
 
 
+async def test_trouble_with_what_was_given_up_ends_with_the_next_outcome_that_is_written() -> None:
+    said: list[object] = []
+
+    def act(batch: Sequence[Ending]) -> None:
+        said.append(settler.trouble)
+        if batch[0].lease.job == 1:
+            raise Unavailable("down")
+
+    settler = make(Flusher(act), patience_s=0.05)
+    large = [done(job, b"x" * module.MAX_BYTES) for job in (1, 2, 3)]
+    assert await asyncio.gather(*recorded_all(settler, large)) == [False, True, True]
+    assert [str(trouble) for trouble in said[-2:]] == ["down", "None"]
+
+
 async def test_an_outage_tears_no_batch_apart() -> None:
     flusher = Flusher(failing(Unavailable("cut"), Unavailable("cut")))
     assert all(await asyncio.gather(*recorded_all(make(flusher), [done(1), done(2), done(3)])))
