@@ -19,7 +19,6 @@ from jobqueue.domain.outcome import (
 )
 from jobqueue.domain.queue import QueueStats
 from jobqueue.domain.state import JobStatus
-from jobqueue.store.doctor import find_wrong_figures
 from jobqueue.store.jobs import cancel_job, delete_job, retry_job
 from jobqueue.store.leases import start_leases
 from jobqueue.store.pool import Connection
@@ -32,7 +31,7 @@ from jobqueue.store.upkeep import (
     roll_stats,
 )
 from tests.store.conftest import Connect
-from tests.support.soundness import assert_sound, counted_depths, real_depths
+from tests.support.soundness import counted_depths, real_depths
 from tests.support.store import (
     FAILURE,
     WORKER,
@@ -42,7 +41,6 @@ from tests.support.store import (
     end_ttl,
     make_due,
     probes,
-    restore_dump,
     set_clock_back,
     settle,
     submit,
@@ -356,46 +354,3 @@ async def test_after_a_long_pause_events_of_any_age_are_counted_in_every_step(
         steps.append(rolled)
     assert len(steps) > 1
     assert await counted_depths(bare) == {("q", JobStatus.PENDING): 24}
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        "system_identifier = system_identifier + 1",
-        "snapshot = (1e18::bigint || ':' || 1e18::bigint || ':')::pg_snapshot",
-    ],
-    ids=["another cluster", "from the future"],
-)
-async def test_a_restored_cursor_is_void_and_everything_is_counted_anew(
-    db: Connection, spoil: str
-) -> None:
-    await add_queue(db)
-    await submit(db, 3)
-    await settle(db, await claim_one(db))
-    await roll_stats(db)
-    await submit(db, 2)
-    await db.execute(f"UPDATE jobqueue.event_cursors SET {spoil}")
-    await db.execute("UPDATE jobqueue.queue_depths SET depth = 99")
-    await roll_stats(db)
-    await assert_sound(db)
-    await submit(db)
-    assert (await one(db)).depth[JobStatus.PENDING] == 5
-    assert await roll_stats(db) == 1
-    assert (await one(db)).done_total == 1
-
-
-@pytest.mark.direct
-async def test_events_of_another_cluster_whose_transactions_are_yet_to_come_are_not_counted_twice(
-    bare: Connection,
-) -> None:
-    await add_queue(bare)
-    await submit(bare, 3)
-    await settle(bare, await claim_one(bare))
-    await restore_dump(bare)
-    assert await roll_stats(bare, 1) == 0, "counted anew"
-    for rolled in (0, 1):
-        assert await roll_stats(bare, 1) == rolled
-        assert await counted_depths(bare) == await real_depths(bare)
-        assert await find_wrong_figures(bare) == []
-        await submit(bare)
-    assert await counted_depths(bare) == await real_depths(bare)

@@ -218,12 +218,15 @@ async def set_clock_back(db: Db) -> None:
     )
 
 
-async def restore_dump(db: Connection) -> None:
-    """Let all be as after a dump was restored in a new cluster: transactions are yet to come."""
+async def restore_dump(db: Connection, ahead: int = 1_000_000) -> None:
+    """Let all be as after a dump was restored in a new cluster: transactions are yet to come.
+
+    They are ``ahead`` transactions away.
+    """
     await db.execute("ALTER TABLE jobqueue.job_events DISABLE TRIGGER job_events_immutable")
     for table in ("job_events", "removed_jobs"):
         await db.execute(
-            f"UPDATE jobqueue.{table} SET xid = (xid::text::bigint + 1000000)::text::xid8"
+            f"UPDATE jobqueue.{table} SET xid = (xid::text::bigint + {ahead})::text::xid8"
         )
     await db.execute("ALTER TABLE jobqueue.job_events ENABLE ALWAYS TRIGGER job_events_immutable")
     await db.execute(

@@ -349,6 +349,13 @@ UPKEEP = (
         "tests/store/test_stats.py",
     ),
     Mutant(
+        "what a restored dump brought is counted once more when its transactions come to pass",
+        f"{_SQL}/recount_stats.sql",
+        "restored_eid = greatest(restored_eid, (",
+        "restored_eid = least(restored_eid, (",
+        "tests/store/test_restored_figures.py",
+    ),
+    Mutant(
         "the relay lets the cursor go while the database reads",
         "jobqueue/events/relay.py",
         "await self._holding(lease, self._pages.next(lease), self._clock.monotonic)",

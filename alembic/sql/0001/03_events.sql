@@ -100,6 +100,7 @@ CREATE TABLE jobqueue.event_cursors (
     last_eid          bigint NOT NULL,
     xid               xid8 NOT NULL DEFAULT pg_current_xact_id(),  -- that stored the snapshot
     system_identifier bigint NOT NULL,
+    restored_eid      bigint NOT NULL DEFAULT 0,  -- of a restored dump, which stats has counted
     updated_at        timestamptz NOT NULL DEFAULT clock_timestamp(),
     -- Who may move it, until when; a move names the token of its lease.
     holder            text,

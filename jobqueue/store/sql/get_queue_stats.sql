@@ -2,16 +2,17 @@
 -- events after it. Costs the same with ten million jobs as with ten.
 -- $1 queue, NULL: all text · $2 window in seconds float8
 WITH cur AS MATERIALIZED (
-    SELECT snapshot, since FROM jobqueue.event_cursors WHERE name = 'stats'
+    SELECT snapshot, since, restored_eid FROM jobqueue.event_cursors WHERE name = 'stats'
 ), e AS (
     SELECT e.queue_id, e.from_status, e.to_status, e.reason, e.at, e.duration_ms
     FROM cur, jobqueue.job_events e
-    WHERE e.at >= cur.since AND e.xid >= pg_snapshot_xmax(cur.snapshot)
+    WHERE e.at >= cur.since AND e.eid > cur.restored_eid
+      AND e.xid >= pg_snapshot_xmax(cur.snapshot)
       AND e.xid < pg_snapshot_xmax(pg_current_snapshot())  -- not of a restored dump
     UNION ALL
     SELECT e.queue_id, e.from_status, e.to_status, e.reason, e.at, e.duration_ms
     FROM cur, pg_snapshot_xip(cur.snapshot) x, jobqueue.job_events e
-    WHERE e.xid = x AND e.at >= cur.since
+    WHERE e.xid = x AND e.at >= cur.since AND e.eid > cur.restored_eid
 ), w AS MATERIALIZED (  -- events are read once, and only these few sums are kept
     SELECT queue_id, from_status, to_status, ends, count(*) AS n, sum(duration_ms) AS ms
     FROM (SELECT e.*, from_status = 'RUNNING' AND reason NOT IN ('RELEASED', 'RETRY_LATER')
