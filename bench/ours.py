@@ -19,6 +19,9 @@ HANDLERS = "bench.programs.handlers"
 SUBMISSION, CLIENT, MESSAGES = "submission", "client", "messages"
 """Ways to submit: in process; by the client library; by gRPC messages that were made before."""
 
+MANY_SLOTS = 8000
+"""Of the worker whose drain is fastest; claims and ends are of a quarter of them."""
+
 _FREE_PORTS = {"JQ_HEALTH_PORT": "0", "JQ_METRICS_PORT": "0", "JQ_GRPC_PORT": "0"}
 _PROBES = Probes(
     taken="SELECT EXISTS (SELECT FROM jobqueue.leases) OR EXISTS (SELECT FROM jobqueue.finished)",
@@ -28,7 +31,7 @@ _PROBES = Probes(
     " AND NOT EXISTS (SELECT FROM jobqueue.leases) AND NOT EXISTS (SELECT FROM jobqueue.ready)",
     left="SELECT (SELECT count(*) FROM jobqueue.ready) + (SELECT count(*) FROM jobqueue.leases)"
     " + (SELECT count(*) FROM jobqueue.scheduled)",
-    # Each claim draws a token; a hundred of them may be under way.
+    # Each claimed job draws a token; as many as there are slots may be under way.
     done="SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM jobqueue.lease_token_seq",
 )
 

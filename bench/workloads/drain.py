@@ -5,7 +5,7 @@ from functools import partial
 
 from bench.form import Form
 from bench.measure import WORKERS
-from bench.ours import Ours
+from bench.ours import MANY_SLOTS, Ours
 from bench.results import Sample
 from bench.stage import Stage
 from bench.systems import System
@@ -33,7 +33,7 @@ class Drain(Workload):
 
     def plans(self, stage: Stage) -> Sequence[Plan]:
         """One cell per system and number of processes; ours also with larger batches."""
-        systems: list[System] = [Ours(), Ours(concurrency=8000)]
+        systems: list[System] = [Ours(), Ours(concurrency=MANY_SLOTS)]
         systems += [s for s in stage.systems.values() if s.name != Ours().name]
         return [
             Plan(

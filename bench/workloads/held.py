@@ -10,7 +10,7 @@ from bench.cluster import connected
 from bench.errors import BenchError
 from bench.fleet import start_server
 from bench.measure import WORKERS, Window
-from bench.ours import Ours
+from bench.ours import MANY_SLOTS, Ours
 from bench.processes import Program, until
 from bench.results import Column, Point, Sample
 from bench.stage import BATCH_JOBS, Scene, Stage, submit_order
@@ -39,7 +39,8 @@ class HeldSnapshot(Workload):
     title = "Held snapshot"
     about = (
         "One worker process drains while a client keeps the backlog filled, or offers a fixed rate;"
-        " a `jq-server` with its loops runs beside ours."
+        " a `jq-server` with its loops runs beside ours. Everybody has the settings of the fastest"
+        " drain, ours at a fixed rate those it comes with."
         " After a while another connection opens a REPEATABLE READ transaction with a transaction"
         " id and leaves it open: dead rows cannot be removed. Held is the last third of that time."
         " What is done is read once a second from a sequence (ours) or from PostgreSQL's"
@@ -64,7 +65,7 @@ class HeldSnapshot(Workload):
         return [
             self._plan(stage, system, rate, held_s)
             for system, rate, held_s in (
-                (Ours(), 0, form.held_s),
+                (Ours(concurrency=MANY_SLOTS), 0, form.held_s),
                 (Ours(), form.held_rate, form.held_rate_s),
                 *((peer, 0, form.held_s) for peer in peers[: form.held_peers]),
             )
