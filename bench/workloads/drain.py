@@ -22,9 +22,10 @@ class Drain(Workload):
     title = "Drain of no-op jobs"
     about = (
         "A backlog of no-op jobs with 100-byte payloads is stored, vacuumed and analyzed; then"
-        " workers start. Measured from the first job taken to the last one done, both seen in the"
-        " tables; start-up is not in it. A slow contestant gets fewer jobs, and whoever is not done"
-        " within the box is measured by what it did."
+        " workers start. A batch of ours is what a claim brings at most: all slots of a small"
+        " worker, a quarter of those of a large one. Measured from the first job taken to the last"
+        " one done, both seen in the tables; start-up is not in it. A slow contestant gets fewer"
+        " jobs, and whoever is not done within the box is measured by what it did."
     )
     columns = (RATE, *COSTS, FOREIGN)
     plot = "jobs_per_s"
