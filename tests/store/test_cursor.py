@@ -9,9 +9,6 @@ from jobqueue.domain.outcome import Failed
 from jobqueue.store.doctor import list_cursor_lags
 from jobqueue.store.events import (
     Backlog,
-    CursorLease,
-    Window,
-    add_cursor,
     count_backlog,
     extend_cursor,
     list_resends,
@@ -24,8 +21,8 @@ from jobqueue.store.events import (
 )
 from jobqueue.store.pool import Connection
 from tests.store.conftest import Connect
+from tests.support.cursor import event_ids, opened, passed, retaken, taken
 from tests.support.store import (
-    add_queue,
     claim,
     claim_one,
     restore_dump,
@@ -35,40 +32,6 @@ from tests.support.store import (
     waits_for_lock,
 )
 from tests.support.waiting import eventually
-
-
-async def taken(db: Connection) -> CursorLease:
-    await add_queue(db)
-    await add_cursor(db, "kafka")
-    return await retaken(db)
-
-
-async def retaken(db: Connection) -> CursorLease:
-    lease = await take_cursor(db, "kafka", "a server", 60.0)
-    assert lease is not None
-    return lease
-
-
-async def event_ids(db: Connection) -> list[int]:
-    return [row["eid"] for row in await db.fetch("SELECT eid FROM jobqueue.job_events ORDER BY 1")]
-
-
-async def opened(db: Connection, lease: CursorLease) -> Window:
-    window = await open_window(db, lease)
-    assert window is not None
-    return window
-
-
-async def passed(db: Connection, lease: CursorLease, window: Window, most: int) -> list[int]:
-    """Read a window in pages of so many and move the cursor past it; return its events' ids."""
-    ids: list[int] = []
-    while True:
-        page = await read_page(db, lease, window, most_events=most, most_bytes=1_000)
-        ids += [event_id for group in page.groups for event_id in group.event_ids]
-        assert await move_cursor(db, lease, page.upto)
-        if page.upto >= window.last:
-            return sorted(ids)
-        window = replace(window, after=page.upto, events=None)
 
 
 @pytest.mark.parametrize("most", [2, 100], ids=["in-pages", "at-once"])

@@ -230,8 +230,30 @@ async def restore_dump(db: Connection, ahead: int = 1_000_000) -> None:
         )
     await db.execute("ALTER TABLE jobqueue.job_events ENABLE ALWAYS TRIGGER job_events_immutable")
     await db.execute(
-        "UPDATE jobqueue.event_cursors SET system_identifier = 0, expires_at = now(), "
-        "snapshot = '1000000:1000000:'"
+        """
+        UPDATE jobqueue.event_cursors
+        SET system_identifier = 0, expires_at = now(), snapshot = format(
+            '%s:%s:%s', pg_snapshot_xmin(snapshot)::text::bigint + $1,
+            pg_snapshot_xmax(snapshot)::text::bigint + $1,
+            (SELECT string_agg((x::text::bigint + $1)::text, ',' ORDER BY x)
+             FROM pg_snapshot_xip(snapshot) x))::pg_snapshot
+        """,
+        ahead,
+    )
+
+
+async def pass_transactions(db: Connection) -> None:
+    """Let the transactions of all events come to pass."""
+    await db.execute(
+        """
+        DO $$
+        BEGIN
+            WHILE EXISTS (SELECT FROM jobqueue.job_events
+                          WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())) LOOP
+                FOR i IN 1..1000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP;
+            END LOOP;
+        END $$
+        """
     )
 
 

@@ -26,6 +26,27 @@ RETENTION = (
         "tests/store/test_cursor.py",
     ),
     Mutant(
+        "what was open when a cursor passed by is missed after a restore, if its ids are low",
+        f"{_SQL}/reseed_event_cursor.sql",
+        "SELECT pg_snapshot_xip(c.snapshot) UNION ALL",
+        "SELECT NULL::xid8 UNION ALL",
+        "tests/store/test_restored_stream.py",
+    ),
+    Mutant(
+        "a job that is removed before a restored cursor begins anew is forgotten",
+        f"{_SQL}/forget_removed_jobs.sql",
+        "WHERE c.system_identifier <> s.system_identifier",
+        "WHERE false",
+        "tests/store/test_restored_stream.py",
+    ),
+    Mutant(
+        "what a restored dump brought is counted once more when its transactions come to pass",
+        f"{_SQL}/recount_stats.sql",
+        "restored_eid = greatest(restored_eid, (",
+        "restored_eid = least(restored_eid, (",
+        "tests/store/test_restored_figures.py",
+    ),
+    Mutant(
         "events of jobs that nothing is known of go to Kafka",
         f"{_SQL}/read_event_window.sql",
         "AND coalesce(j.job_id, r.job_id) IS NOT NULL",

@@ -2,8 +2,8 @@
 -- Costs no transaction id when it is there.
 -- $1 name text
 INSERT INTO jobqueue.event_cursors (name, snapshot, since, last_eid, system_identifier)
-SELECT $1::text, pg_current_snapshot(), '-infinity', e.last_value,
-       s.system_identifier
+SELECT $1::text, pg_current_snapshot(), '-infinity',
+       e.last_value - (NOT e.is_called)::int, s.system_identifier
 FROM jobqueue.event_id_seq e, pg_control_system() s
 WHERE NOT EXISTS (SELECT FROM jobqueue.event_cursors WHERE name = $1)
 ON CONFLICT (name) DO NOTHING;

@@ -5,13 +5,13 @@ WITH cur AS MATERIALIZED (
 ), w AS MATERIALIZED (
     SELECT e.queue_id, e.from_status, e.to_status
     FROM cur, jobqueue.job_events e
-    WHERE e.at >= cur.since AND e.eid > cur.restored_eid
+    WHERE e.at >= cur.since AND e.eid + 0 > cur.restored_eid
       AND e.xid >= pg_snapshot_xmax(cur.snapshot)
       AND e.xid < pg_snapshot_xmax(pg_current_snapshot())  -- not of a restored dump
     UNION ALL
     SELECT e.queue_id, e.from_status, e.to_status
     FROM cur, pg_snapshot_xip(cur.snapshot) x, jobqueue.job_events e
-    WHERE e.xid = x AND e.at >= cur.since AND e.eid > cur.restored_eid
+    WHERE e.xid = x AND e.at >= cur.since AND e.eid + 0 > cur.restored_eid
 ), both_sides AS (
     SELECT queue_id, status, depth AS figure, 0::bigint AS counted FROM jobqueue.queue_depths
     UNION ALL SELECT queue_id, to_status, 1, 0 FROM w

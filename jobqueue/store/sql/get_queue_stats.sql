@@ -6,13 +6,13 @@ WITH cur AS MATERIALIZED (
 ), e AS (
     SELECT e.queue_id, e.from_status, e.to_status, e.reason, e.at, e.duration_ms
     FROM cur, jobqueue.job_events e
-    WHERE e.at >= cur.since AND e.eid > cur.restored_eid
+    WHERE e.at >= cur.since AND e.eid + 0 > cur.restored_eid
       AND e.xid >= pg_snapshot_xmax(cur.snapshot)
       AND e.xid < pg_snapshot_xmax(pg_current_snapshot())  -- not of a restored dump
     UNION ALL
     SELECT e.queue_id, e.from_status, e.to_status, e.reason, e.at, e.duration_ms
     FROM cur, pg_snapshot_xip(cur.snapshot) x, jobqueue.job_events e
-    WHERE e.xid = x AND e.at >= cur.since AND e.eid > cur.restored_eid
+    WHERE e.xid = x AND e.at >= cur.since AND e.eid + 0 > cur.restored_eid
 ), w AS MATERIALIZED (  -- events are read once, and only these few sums are kept
     SELECT queue_id, from_status, to_status, ends, count(*) AS n, sum(duration_ms) AS ms
     FROM (SELECT e.*, from_status = 'RUNNING' AND reason NOT IN ('RELEASED', 'RETRY_LATER')

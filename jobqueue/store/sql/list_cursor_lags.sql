@@ -13,6 +13,7 @@ LEFT JOIN LATERAL (
     SELECT e.at FROM jobqueue.job_events e
     WHERE e.at >= c.since AND e.xid >= pg_snapshot_xmax(c.snapshot)
       AND e.xid < pg_snapshot_xmax(pg_current_snapshot())  -- not of a restored dump
+      AND e.eid + 0 > c.restored_eid
     ORDER BY e.xid LIMIT 1
 ) first ON true
 ORDER BY c.name;

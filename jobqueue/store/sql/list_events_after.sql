@@ -16,6 +16,9 @@ LEFT JOIN LATERAL (  -- only where it is needed: none as a rule
 LEFT JOIN jobqueue.worker_names n ON n.worker_id = e.worker_id
 WHERE e.eid > $1::bigint AND e.eid <= $2::bigint AND ($3::text IS NULL OR q.name = $3)
   AND (NOT pg_visible_in_snapshot(e.xid, $4::text::pg_snapshot) OR e.eid > $7::bigint)
-  AND e.at >= $5::timestamptz AND pg_visible_in_snapshot(e.xid, $6::text::pg_snapshot)
+  AND e.at >= $5::timestamptz
+  AND (pg_visible_in_snapshot(e.xid, $6::text::pg_snapshot)
+       OR (pg_snapshot_xmax($4::text::pg_snapshot) = '1'  -- the whole past, restored dumps too
+           AND e.xid >= pg_snapshot_xmax(pg_current_snapshot())))
   AND coalesce(j.job_id, r.job_id) IS NOT NULL
 ORDER BY e.eid;

@@ -1,8 +1,8 @@
 -- Events of the open window of a cursor in a range of ids; for windows that are large. A row has
 -- events that differ only in its arrays; rows come in the order of the sequences of jobs.
 -- They end with the one that makes the sum of details exceed $5. No row: as in read_event_window.
--- What is visible though its transaction is yet to come is from another cluster (a restored dump):
--- the window of reseed_event_cursor has it, no other. Nobody is told of what no job is known of.
+-- The window of reseed_event_cursor has all that is visible, as transactions of another cluster (a
+-- restored dump) may be yet to come, or come just now. Nobody is told of what no job is known of.
 -- $1 name text · $2 token bigint · $3 after this event bigint · $4 up to this event bigint
 -- $5 bytes bigint
 SELECT q.name AS queue, g.seq AS sequence, g.from_status::text AS from_status,
@@ -21,9 +21,7 @@ FROM (
         JOIN jobqueue.job_events x
             ON x.eid > $3::bigint AND x.eid <= $4::bigint AND x.at >= c.since
             AND NOT pg_visible_in_snapshot(x.xid, c.snapshot)
-            AND (pg_visible_in_snapshot(x.xid, c.window_end)
-                 OR (pg_snapshot_xmax(c.snapshot) = '1'
-                     AND x.xid >= pg_snapshot_xmax(pg_current_snapshot())))
+            AND (pg_snapshot_xmax(c.snapshot) = '1' OR pg_visible_in_snapshot(x.xid, c.window_end))
         LEFT JOIN jobqueue.jobs j ON j.id = x.job
         LEFT JOIN LATERAL (  -- only where it is needed: none as a rule
             SELECT o.job_id, o.trace_context FROM jobqueue.removed_jobs o

@@ -23,7 +23,10 @@ WITH sessions AS (
 ), standbys AS (
     SELECT extract(epoch FROM clock_timestamp() - first.at) AS age_s
     FROM oldest o, LATERAL (
-        SELECT e.at FROM jobqueue.job_events e WHERE e.xid >= o.xid ORDER BY e.xid LIMIT 1
+        SELECT e.at FROM jobqueue.job_events e
+        WHERE e.xid >= o.xid AND e.xid < pg_snapshot_xmax(pg_current_snapshot())
+          AND e.eid + 0 > (SELECT c.restored_eid FROM jobqueue.event_cursors c WHERE c.name = 'stats')
+        ORDER BY e.xid LIMIT 1
     ) first
     WHERE o.xid IS NOT NULL
 )

@@ -1,6 +1,6 @@
--- Counts all jobs anew and sets the cursor to this statement's snapshot. For a cursor that is
--- void; totals that events would tell start from what exists. In a transaction that holds the locks
--- of the cursor and of the depths already: this statement's snapshot must be younger than both.
+-- Counts all jobs anew and sets the cursor to this statement's snapshot. For a cursor that is void;
+-- totals that events would tell stay, unless more than that exists. In a transaction that holds the
+-- locks of the cursor and of the depths already: this statement's snapshot must be younger than both.
 -- What is visible now though its transaction is not is from another cluster (a restored dump), and
 -- counted here: restored_eid keeps it from being counted once more when such an id comes to pass.
 WITH counts AS (
@@ -33,10 +33,11 @@ UPDATE jobqueue.event_cursors
 SET snapshot = pg_current_snapshot(), since = clock_timestamp() - interval '1 day',
     xid = pg_current_xact_id(), system_identifier = s.system_identifier,
     updated_at = clock_timestamp(),
-    last_eid = (SELECT last_value FROM jobqueue.event_id_seq),
+    last_eid = (SELECT last_value - (NOT is_called)::int FROM jobqueue.event_id_seq),
     restored_eid = greatest(restored_eid, (
         SELECT max(e.eid) FROM jobqueue.job_events e
-        WHERE e.at >= now() - interval '1 day' AND e.xid >= pg_snapshot_xmin(pg_current_snapshot())
+        WHERE e.at >= least(now(), updated_at) - interval '1 day'  -- no since will be older
+          AND e.xid >= pg_snapshot_xmin(pg_current_snapshot())
           AND NOT pg_visible_in_snapshot(e.xid, pg_current_snapshot())))
 FROM pg_control_system() s
 WHERE name = 'stats'

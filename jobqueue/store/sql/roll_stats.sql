@@ -3,12 +3,13 @@
 -- than the lock, or two servers would count a window twice. Returns how many events.
 -- A long window is cut short behind the transaction of its $1st event: the snapshot that is stored
 -- then never was, and shows a job's later event without its earlier one at times. Sums do not mind.
+-- Relies on job_events_xid, and so adds 0 to ids: no index of theirs is to be chosen.
 -- $1 about how many events at most bigint
 WITH old AS MATERIALIZED (
     SELECT c.snapshot, c.since, c.restored_eid, c.xid, c.updated_at, coalesce(
         CASE WHEN s.last_value - c.last_eid > $1::bigint THEN (
             SELECT (e.xid::text::bigint + 1)::text::xid8 FROM jobqueue.job_events e
-            WHERE e.at >= c.since AND e.eid > c.restored_eid
+            WHERE e.at >= c.since AND e.eid + 0 > c.restored_eid
               AND e.xid >= pg_snapshot_xmax(c.snapshot)
               AND e.xid < pg_snapshot_xmax(pg_current_snapshot())  -- not of a restored dump
             ORDER BY e.xid OFFSET $1 LIMIT 1) END,
@@ -17,12 +18,12 @@ WITH old AS MATERIALIZED (
 ), e AS (
     SELECT e.eid, e.queue_id, e.from_status, e.to_status, e.reason, e.at, e.duration_ms
     FROM old, jobqueue.job_events e
-    WHERE e.at >= old.since AND e.eid > old.restored_eid
+    WHERE e.at >= old.since AND e.eid + 0 > old.restored_eid
       AND e.xid >= pg_snapshot_xmax(old.snapshot) AND e.xid < old.upto
     UNION ALL
     SELECT e.eid, e.queue_id, e.from_status, e.to_status, e.reason, e.at, e.duration_ms
     FROM old, pg_snapshot_xip(old.snapshot) x, jobqueue.job_events e
-    WHERE e.xid = x AND e.at >= old.since AND e.eid > old.restored_eid
+    WHERE e.xid = x AND e.at >= old.since AND e.eid + 0 > old.restored_eid
 ), w AS MATERIALIZED (  -- events are read once, and only these few sums are kept
     SELECT queue_id, from_status, to_status, minute, count(*) AS n, sum(duration_ms) AS ms,
            max(eid) AS last
