@@ -79,21 +79,22 @@ async def test_what_a_transaction_wrote_that_was_open_for_days_is_not_left_behin
     assert left.events == 1
 
 
+@pytest.mark.parametrize("by", ["10 min", "3 days"])
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside-a-transaction"])
 async def test_no_event_is_passed_by_when_the_clock_of_the_database_goes_back(
-    db: Connection, another: Connect, *, beside: bool
+    db: Connection, another: Connect, by: str, *, beside: bool
 ) -> None:
     lease = await taken(db)
     await submit(db)
     await passed(db, lease, await opened(db, lease), 9)
-    await set_clock_back(db)
+    await set_clock_back(db, by)
     other = await another()
     async with other.transaction():
         if beside:
             await submit(other)
         await submit(db)
         await passed(db, lease, await opened(db, lease), 9)
-        await set_clock_back(db)
+        await set_clock_back(db, by)
     await submit(db)
     (*_, newest) = await passed(db, lease, await opened(db, lease), 9)
     assert newest == await db.fetchval("SELECT max(eid) FROM jobqueue.job_events")

@@ -9,6 +9,7 @@ from jobqueue.store.events import (
     BEGINNING,
     Step,
     add_cursor,
+    count_backlog,
     list_events_after,
     start_tail,
 )
@@ -94,6 +95,13 @@ async def test_a_job_that_is_removed_before_the_cursor_begins_anew_is_not_forgot
     window = await opened(bare, lease)
     assert await passed(bare, lease, window, 9) == await event_ids(bare)
     assert await forget_removed_jobs(bare) == 1
+
+
+async def test_what_waits_for_a_cursor_that_is_void_is_told_by_ids(bare: Connection) -> None:
+    await taken(bare)
+    await submit(bare, 3)
+    await restore_dump(bare)
+    assert (await count_backlog(bare, "kafka")).events == 3
 
 
 async def test_the_past_of_a_dump_is_shown_though_its_transactions_are_yet_to_come(

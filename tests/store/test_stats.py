@@ -270,20 +270,21 @@ async def test_a_transaction_open_over_many_rolls_is_counted_once_it_commits(
     assert await counted_depths(db) == {("q", JobStatus.PENDING): 7}
 
 
+@pytest.mark.parametrize("by", ["10 min", "3 days"])
 @pytest.mark.parametrize("beside", [False, True], ids=["alone", "beside-a-transaction"])
 async def test_no_event_is_left_out_when_the_clock_of_the_database_goes_back(
-    db: Connection, another: Connect, *, beside: bool
+    db: Connection, another: Connect, by: str, *, beside: bool
 ) -> None:
     await add_queue(db)
     await roll_stats(db)
-    await set_clock_back(db)
+    await set_clock_back(db, by)
     other = await another()
     async with other.transaction():
         if beside:
             await submit(other)
         await submit(db)
         assert await roll_stats(db) == 1
-        await set_clock_back(db)
+        await set_clock_back(db, by)
     await submit(db)
     assert await counted_depths(db) == await real_depths(db)
     assert await roll_stats(db) == 1 + beside

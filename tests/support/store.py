@@ -210,11 +210,11 @@ async def make_due(db: Db) -> None:
     await db.execute("UPDATE jobqueue.scheduled SET due_at = clock_timestamp() - interval '1 s'")
 
 
-async def set_clock_back(db: Db) -> None:
-    """Let the database's clock have been ten minutes ahead until now, for its cursors."""
+async def set_clock_back(db: Db, by: str = "10 min") -> None:
+    """Let the database's clock have been ahead until now, for its cursors."""
     await db.execute(
         "UPDATE jobqueue.event_cursors "
-        "SET since = since + interval '10 min', updated_at = updated_at + interval '10 min'"
+        f"SET since = since + interval '{by}', updated_at = updated_at + interval '{by}'"
     )
 
 

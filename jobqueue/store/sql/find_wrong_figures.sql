@@ -1,7 +1,8 @@
 -- Depths of queues that are not what the tables hold: the base at the cursor named stats, the
 -- events after it, and a count of all rows, in one snapshot. Reads the four tables whole.
 WITH cur AS MATERIALIZED (
-    SELECT snapshot, since, restored_eid FROM jobqueue.event_cursors WHERE name = 'stats'
+    SELECT snapshot, least(since, now() - interval '1 day') AS since, restored_eid
+    FROM jobqueue.event_cursors WHERE name = 'stats'
 ), w AS MATERIALIZED (
     SELECT e.queue_id, e.from_status, e.to_status
     FROM cur, jobqueue.job_events e

@@ -2,7 +2,8 @@
 -- events after it. Costs the same with ten million jobs as with ten.
 -- $1 queue, NULL: all text · $2 window in seconds float8
 WITH cur AS MATERIALIZED (
-    SELECT snapshot, since, restored_eid FROM jobqueue.event_cursors WHERE name = 'stats'
+    SELECT snapshot, least(since, now() - interval '1 day') AS since, restored_eid
+    FROM jobqueue.event_cursors WHERE name = 'stats'
 ), e AS (
     SELECT e.queue_id, e.from_status, e.to_status, e.reason, e.at, e.duration_ms
     FROM cur, jobqueue.job_events e

@@ -11,7 +11,8 @@ FROM jobqueue.event_cursors c
 CROSS JOIN pg_control_system() s
 LEFT JOIN LATERAL (
     SELECT e.at FROM jobqueue.job_events e
-    WHERE e.at >= c.since AND e.xid >= pg_snapshot_xmax(c.snapshot)
+    WHERE e.at >= least(c.since, now() - interval '1 day')
+      AND e.xid >= pg_snapshot_xmax(c.snapshot)
       AND e.xid < pg_snapshot_xmax(pg_current_snapshot())  -- not of a restored dump
       AND e.eid + 0 > c.restored_eid
     ORDER BY e.xid LIMIT 1

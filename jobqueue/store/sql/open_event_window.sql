@@ -1,9 +1,11 @@
 -- Freezes the end of the next window of a cursor, unless one is open, and answers what is open. No
 -- row: nothing is new, or the token is not the holder's any more. An empty window moves the cursor
--- only once a minute, so that a quiet system writes nothing. For the rule of since see roll_stats.
+-- only once a minute, so that a quiet system writes nothing. For the rule of since see roll_stats;
+-- one of a clock that was days ahead does not count, here and wherever events are looked for.
 -- $1 name text · $2 token bigint
 WITH cur AS MATERIALIZED (
-    SELECT name, snapshot, since, xid, updated_at, window_end, window_eid, window_last_eid
+    SELECT name, snapshot, least(since, now() - interval '1 day') AS since,
+           xid, updated_at, window_end, window_eid, window_last_eid
     FROM jobqueue.event_cursors WHERE name = $1::text AND token = $2::bigint
 ), w AS (
     SELECT e.eid FROM cur, jobqueue.job_events e

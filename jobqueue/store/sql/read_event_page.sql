@@ -19,7 +19,8 @@ FROM (
                sum(coalesce(octet_length(x.detail), 0)) OVER (ORDER BY x.eid) AS bytes
         FROM jobqueue.event_cursors c
         JOIN jobqueue.job_events x
-            ON x.eid > $3::bigint AND x.eid <= $4::bigint AND x.at >= c.since
+            ON x.eid > $3::bigint AND x.eid <= $4::bigint
+            AND x.at >= least(c.since, now() - interval '1 day')
             AND NOT pg_visible_in_snapshot(x.xid, c.snapshot)
             AND (pg_snapshot_xmax(c.snapshot) = '1' OR pg_visible_in_snapshot(x.xid, c.window_end))
         LEFT JOIN jobqueue.jobs j ON j.id = x.job

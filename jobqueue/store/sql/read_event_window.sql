@@ -5,7 +5,8 @@
 -- Nobody is told of what no job is known of (it was forgotten, and a restored dump began anew).
 -- $1 name text · $2 token bigint · $3 after this event bigint · $4 bytes bigint
 WITH cur AS MATERIALIZED (
-    SELECT snapshot, since, window_end FROM jobqueue.event_cursors
+    SELECT snapshot, least(since, now() - interval '1 day') AS since, window_end
+    FROM jobqueue.event_cursors
     WHERE name = $1::text AND token = $2::bigint
 ), w AS (
     SELECT x.* FROM cur, jobqueue.job_events x

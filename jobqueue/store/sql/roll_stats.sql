@@ -5,7 +5,11 @@
 -- then never was, and shows a job's later event without its earlier one at times. Sums do not mind.
 -- Relies on job_events_xid, and so adds 0 to ids: no index of theirs is to be chosen.
 -- $1 about how many events at most bigint
-WITH old AS MATERIALIZED (
+WITH cur AS MATERIALIZED (
+    SELECT snapshot, least(since, now() - interval '1 day') AS since, restored_eid,
+           xid, updated_at, last_eid
+    FROM jobqueue.event_cursors WHERE name = 'stats'
+), old AS MATERIALIZED (
     SELECT c.snapshot, c.since, c.restored_eid, c.xid, c.updated_at, coalesce(
         CASE WHEN s.last_value - c.last_eid > $1::bigint THEN (
             SELECT (e.xid::text::bigint + 1)::text::xid8 FROM jobqueue.job_events e
@@ -14,7 +18,7 @@ WITH old AS MATERIALIZED (
               AND e.xid < pg_snapshot_xmax(pg_current_snapshot())  -- not of a restored dump
             ORDER BY e.xid OFFSET $1 LIMIT 1) END,
         pg_snapshot_xmax(pg_current_snapshot())) AS upto
-    FROM jobqueue.event_cursors c, jobqueue.event_id_seq s WHERE c.name = 'stats'
+    FROM cur c, jobqueue.event_id_seq s
 ), e AS (
     SELECT e.eid, e.queue_id, e.from_status, e.to_status, e.reason, e.at, e.duration_ms
     FROM old, jobqueue.job_events e
