@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from jobqueue.domain.state import JobStatus, Reason
 from jobqueue.reaper.duty import Duty
 from jobqueue.runtime.service import Unfinished
-from jobqueue.store.faults import connection_lost
+from jobqueue.store.faults import connection_lost, out_of_time
 from jobqueue.store.pool import SWEEP_TIMEOUT_S, WEEK_TIMEOUT_S, Connection, Pool, transaction
 from jobqueue.store.queues import cancel_queue_jobs
 from jobqueue.store.signals import tell_moved
@@ -183,7 +183,8 @@ class EventRetention(Duty):
         try:
             await self.work(step.act, within_s=step.within_s)
         except Exception as error:
-            if connection_lost(error.__cause__ or error):
+            cause = error.__cause__ or error
+            if connection_lost(cause) and not out_of_time(cause):
                 raise  # an outage: the others would meet it too, and it may be over in a moment
             self.tell(error, step=step.name)
             return False

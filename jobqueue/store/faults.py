@@ -64,6 +64,11 @@ def connection_lost(error: BaseException) -> bool:
     return state in _GONE or state.startswith("08")
 
 
+def out_of_time(error: BaseException) -> bool:
+    """Tell whether a statement took longer than it may, rather than a socket."""
+    return isinstance(error, TimeoutError) and error.errno is None
+
+
 def demoted(error: BaseException) -> bool:
     """Tell whether the server takes no writes, as one does that is no longer the primary."""
     return sqlstate(error) == _READ_ONLY

@@ -10,6 +10,7 @@ from jobqueue.config.model import RULE, DbSettings
 from jobqueue.errors import Unavailable
 from jobqueue.reaper.upkeep import EventRetention, EventRoom, StatsRoller, event_upkeep, upkeep
 from jobqueue.runtime.service import TURN_ENDED, TurnEnded, Unfinished
+from jobqueue.store import upkeep as store
 from jobqueue.store.pool import SWEEP_TIMEOUT_S, Connection, Pool, create_pool, has_free
 from jobqueue.store.upkeep import roll_stats
 from tests.store.conftest import Connect
@@ -106,6 +107,21 @@ async def test_an_outage_while_it_tidies_is_no_failed_step_and_is_tried_again_so
         await eventually(lambda: bare.fetchval(CUT_WHO_WAITS), what="a step that waits")
         with pytest.raises(Unavailable):
             await tidying
+
+
+async def test_a_step_that_takes_too_long_is_told_and_keeps_none_of_the_others(
+    bare: Connection, another: Connect, pool: Pool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "SWEEP_TIMEOUT_S", 0.5)
+    await bare.execute(
+        "INSERT INTO jobqueue.queue_minutes VALUES (1, now() - interval '30 days', 1, 0, 0)"
+    )
+    holder = await another()
+    async with holder.transaction():
+        await holder.execute("LOCK TABLE jobqueue.removed_jobs")
+        with pytest.raises(Unfinished, match=r"^forget removed jobs$"):
+            await EventRetention(pool, retention_s=HOUR_S).act()
+    assert await bare.fetchval("SELECT count(*) FROM jobqueue.queue_minutes") == 0
 
 
 async def test_old_events_make_room_though_no_partition_can_be_sealed(

@@ -68,9 +68,16 @@ RETENTION = (
         _UPKEEP_TESTS,
     ),
     Mutant(
+        "a step of the hourly upkeep that takes too long ends the others",
+        "jobqueue/reaper/upkeep.py",
+        "if connection_lost(cause) and not out_of_time(cause):",
+        "if connection_lost(cause):",
+        _UPKEEP_TESTS,
+    ),
+    Mutant(
         "an outage in the midst of the hourly upkeep puts it off for an hour",
         "jobqueue/reaper/upkeep.py",
-        "if connection_lost(error.__cause__ or error):",
+        "if connection_lost(cause) and not out_of_time(cause):",
         "if False:",
         _UPKEEP_TESTS,
     ),
