@@ -15,6 +15,9 @@ from jobqueue.store.events import (
 from jobqueue.store.faults import retrying, translated
 from jobqueue.store.pool import Pool, transaction
 
+_NAMED = 10
+"""So many events that are not parked are named in an error."""
+
 
 class Parking:
     """What is kept for Kafka, for operators."""
@@ -33,7 +36,8 @@ class Parking:
         """
         count = await retrying(lambda: resend_parked(self._pool, event_ids))
         if event_ids and not count:
-            raise NotFound("event", ", ".join(map(str, event_ids)))
+            named = ", ".join(map(str, event_ids[:_NAMED]))
+            raise NotFound("event", named + (", …" if len(event_ids) > _NAMED else ""))
         return count
 
     async def disconnect(self, *, force: bool) -> int:

@@ -149,11 +149,13 @@ def read_filter(request: job_service_pb2.ListJobsRequest, limits: Limits) -> Job
 
 
 def _statuses(numbers: Sequence[int], faults: list[FieldViolation]) -> frozenset[JobStatus]:
-    found = set()
-    for i, number in enumerate(numbers):
-        if number not in job_pb2.JobStatus.values():
-            faults.append(FieldViolation(f"statuses[{i}]", "is not a status"))
-        elif number != job_pb2.JOB_STATUS_UNSPECIFIED:
+    found, known = set(), frozenset(job_pb2.JobStatus.values())
+    for number in dict.fromkeys(numbers):  # once each: callers may send millions
+        if number not in known:
+            at = list(numbers).index(number)
+            faults.append(FieldViolation(f"statuses[{at}]", "is not a status"))
+            break
+        if number != job_pb2.JOB_STATUS_UNSPECIFIED:
             found.add(JobStatus(job_pb2.JobStatus.Name(number).removeprefix(_STATUS)))
     return frozenset(found)
 

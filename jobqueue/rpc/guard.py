@@ -3,6 +3,7 @@
 One place, so that no method has error handling of its own and none can forget it.
 """
 
+import asyncio
 import random
 from collections.abc import AsyncIterator
 from typing import Any
@@ -10,10 +11,24 @@ from typing import Any
 import grpc
 from grpc_status import rpc_status
 
-from jobqueue.errors import InvalidArgument, JobQueueError
+from jobqueue.domain.limits import MIB
+from jobqueue.errors import (
+    DeadlineExceeded,
+    FieldViolation,
+    InvalidArgument,
+    JobQueueError,
+    ResourceExhausted,
+)
 from jobqueue.rpc.faults import internal, to_status
 from jobqueue.rpc.gate import Gate
-from jobqueue.rpc.handlers import Context, Handler, behavior_of, request_of, with_behavior
+from jobqueue.rpc.handlers import (
+    Context,
+    Handler,
+    as_stream,
+    behavior_of,
+    request_of,
+    with_behavior,
+)
 from jobqueue.rpc.signals import OK, Call, short_name
 from jobqueue.runtime.log import get_logger
 
@@ -23,6 +38,26 @@ before that, which are no error."""
 
 _TO_THEIR_ENDS = frozenset({"AdminService/RunDoctor"})
 """Streams of work that has an end and would have to begin from nothing."""
+
+_LARGE = frozenset(
+    {
+        "JobService/SubmitJob",
+        "JobService/SubmitJobs",
+        "WorkerService/Register",
+        "WorkerService/StreamJobs",
+        "WorkerService/StartJobs",
+        "WorkerService/Heartbeat",
+        "WorkerService/ReportResults",
+        "WorkerService/ReportProgress",
+        "WorkerService/ReleaseJobs",
+    }
+)
+"""Requests that may be as large as a message. Others are small, and millions of names or numbers in
+one would hold up everybody."""
+_SMALL = MIB
+
+_REQUEST_S = 5.0
+"""For the request of a method that is open to strangers: a few bytes."""
 
 _log = get_logger(__name__)
 
@@ -46,6 +81,7 @@ class Guard:
             with Call(name, context) as call:
                 try:
                     self._gate.check()
+                    _check_size(name, request)
                     answer = await behavior(request_of(handler, request), context)
                 except Exception as error:  # noqa: BLE001 - a caller must get a status for anything
                     return await _abort(context, method, error, call)
@@ -61,6 +97,7 @@ class Guard:
             with Call(name, context) as call:
                 try:
                     self._gate.check()
+                    _check_size(name, request)
                     read = request_of(handler, request)
                     answers = behavior(read, context)
                     async for response in self._gate.until_closed(answers, _life_s(name)):
@@ -78,18 +115,40 @@ def _life_s(name: str) -> float | None:
     return None if name in _TO_THEIR_ENDS else STREAM_S * spread
 
 
+def _check_size(name: str, request: Any) -> None:
+    """Refuse a large request of a method that needs none. Raises ResourceExhausted."""
+    if isinstance(request, bytes) and len(request) > _SMALL and name not in _LARGE:
+        fault = f"a request of {name} has {_SMALL} bytes at most, this one {len(request)}"
+        raise ResourceExhausted(fault, reason="REQUEST_TOO_LARGE")
+
+
 def reading(handler: Handler) -> Handler:
-    """Surround a method that answers by its own rules: only what is no message is refused."""
+    """Surround a method of one request that answers by its own rules, to strangers, too.
+
+    Only what is no message, or comes too slowly, is refused. To the library it takes a stream: it
+    would receive a single request whole before it asks anybody, and hold megabytes for as long as
+    a stranger likes.
+    """
     behavior = behavior_of(handler)
 
-    async def read(request: Any, context: Context) -> Any:
+    async def read(requests: AsyncIterator[bytes], context: Context) -> Any:
         try:
-            message = request_of(handler, request)
-        except InvalidArgument as error:
+            message = request_of(handler, await _only(requests))
+        except JobQueueError as error:
             await context.abort_with_status(rpc_status.to_status(to_status(error)))
         return await behavior(message, context)
 
-    return with_behavior(handler, read, parse=False)
+    return as_stream(handler, read)
+
+
+async def _only(requests: AsyncIterator[bytes]) -> bytes:
+    try:
+        async with asyncio.timeout(_REQUEST_S):
+            async for request in requests:
+                return request
+    except TimeoutError as error:
+        raise DeadlineExceeded("the request did not come in time") from error
+    raise InvalidArgument([FieldViolation("request", "there is none")])
 
 
 async def _abort(context: Context, method: str, error: Exception, call: Call) -> None:

@@ -82,6 +82,11 @@ def refusing(handler: Handler, refuse: Callable[[Context], NoReturn]) -> Handler
     async def stream(_requests: Any, context: Context) -> AsyncIterator[Any]:
         yield refuse(context)
 
+    return as_stream(handler, stream if handler.response_streaming else one)
+
+
+def as_stream(handler: Handler, behavior: Any) -> Handler:
+    """Return a handler that takes a stream of bytes, whatever the method takes."""
     make: Any = _MAKERS[True, handler.response_streaming]
-    made: Handler = make(stream if handler.response_streaming else one, None, None)
+    made: Handler = make(behavior, None, handler.response_serializer)
     return made

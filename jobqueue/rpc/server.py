@@ -165,7 +165,10 @@ class RpcServer:
 
     async def drain(self) -> None:
         """Report NOT_SERVING for good, refuse new calls, end the streams."""
-        await self._health.enter_graceful_shutdown()
+        with contextlib.suppress(TimeoutError):
+            # Who watches and does not read holds up what is told to all.
+            async with asyncio.timeout(_LAST_CALLS_S):
+                await self._health.enter_graceful_shutdown()
         self._gate.close()
         await self._revival.stop()
 

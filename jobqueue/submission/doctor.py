@@ -28,14 +28,16 @@ _DEAR = frozenset({Check.FIGURES, Check.KEYS})
 
 _WALKS = frozenset({Check.PLACES, Check.SEQUENCES, Check.TRANSITIONS, Check.STATUS})
 
+_NAMES = frozenset(Check)
+
 Step = CheckProgress | Finding
 
 
 def read_checks(names: Collection[str]) -> frozenset[Check]:
     """Return the named checks, all when none is named. Raises InvalidArgument."""
-    unknown = [name for name in names if name not in set(Check)]
-    if unknown:
-        fault = f"there is no check {unknown[0][:64]!r}; there are {', '.join(Check)}"
+    unknown = next((name for name in names if name not in _NAMES), None)
+    if unknown is not None:
+        fault = f"there is no check {unknown[:64]!r}; there are {', '.join(Check)}"
         raise InvalidArgument([FieldViolation("checks", fault)])
     return frozenset(Check(name) for name in names) or frozenset(Check)
 

@@ -19,6 +19,8 @@ from jobqueue.telemetry.metrics_tally import Durations, Histogram
 CYCLE_BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0, 30.0)
 MOST_CALLS, MOST_OPERATIONS = 40, 8
 """Combinations of labels; what comes after them is added up under ``other``."""
+REFUSED = "refused"
+_REFUSALS = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
 
 
 class ServerCalls(Collector):
@@ -38,8 +40,8 @@ class ServerCalls(Collector):
         KAFKA_PUBLISH_FAILED.subscribe(self._failed)
 
     def call_ended(self, method: str, status_code: str, seconds: float) -> None:
-        """Take note of a gRPC call."""
-        self._calls.add((method, status_code), seconds)
+        """Take note of a gRPC call. Refused ones count as one method: strangers may try all."""
+        self._calls.add((REFUSED if status_code in _REFUSALS else method, status_code), seconds)
 
     def collect(self) -> Iterator[Metric]:
         """Yield four metrics."""

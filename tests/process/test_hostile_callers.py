@@ -11,16 +11,22 @@ import grpc
 import pytest
 import pytest_asyncio
 
+from jobqueue.rpc import guard
+from jobqueue.rpc.health import DrainingHealth
+from jobqueue.v1 import job_pb2
 from jobqueue.v1 import job_service_pb2 as pb
 from tests.support.certificates import Authority, settings
 from tests.support.facade import Facade, bad_fields, serving
-from tests.support.raw_http2 import call
+from tests.support.raw_http2 import call, unread
 from tests.support.redis import free_port
 from tests.support.waiting import eventually
 
 KEY = "submit-key-0123456789"
 SCHEMAS = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 SUBMIT = "/jobqueue.v1.JobService/SubmitJob"
+HEALTH = "/grpc.health.v1.Health/Check"
+_CUT_S = 15.0
+"""Less than the time after which the library cuts a connection on which nobody answers."""
 
 
 @pytest_asyncio.fixture
@@ -122,3 +128,41 @@ async def test_a_stranger_is_refused_before_the_request_is_taken_in(locked: Faca
         call, locked.port, SUBMIT.encode(), b"the first bytes", withheld=30_000_000
     )
     assert b"an API key or token is needed" in answer
+
+
+async def test_health_does_not_wait_for_a_request_that_does_not_come(
+    locked: Facade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "_REQUEST_S", 0.1)
+    answer = await asyncio.to_thread(call, locked.port, HEALTH.encode(), b"", withheld=30_000_000)
+    assert b"did not come in time" in answer
+
+
+async def test_a_large_request_of_a_method_that_needs_none_is_refused(facade: Facade) -> None:
+    many = pb.ListJobsRequest(statuses=[job_pb2.JOB_STATUS_DONE] * 2_000_000)
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await facade.jobs.ListJobs(many)
+    assert caught.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "1048576 bytes at most" in (caught.value.details() or "")
+
+
+async def test_a_watcher_that_takes_no_answer_does_not_hold_up_the_end(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched: list[DrainingHealth] = []
+    made = DrainingHealth.__init__
+
+    def noted(self: DrainingHealth, *given: Any) -> None:
+        made(self, *given)
+        watched.append(self)
+
+    monkeypatch.setattr(DrainingHealth, "__init__", noted)
+    async with serving(database) as facade:
+
+        async def is_held_up() -> bool:
+            return any(h._server_watchers[""].locked() for h in watched if h._server_watchers)
+
+        with unread(facade.port, b"/grpc.health.v1.Health/Watch", b""):
+            await eventually(is_held_up, what="a word that cannot be sent")
+            async with asyncio.timeout(_CUT_S):
+                await facade.server.stop(grace_s=1.0)

@@ -3,11 +3,14 @@
 import socket
 import ssl
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _SETTINGS = 0, 1, 4
 _END_STREAM, _END_HEADERS = 1, 4
+_ACK, _INITIAL_WINDOW_SIZE = 1, 4
 
 
 def call(
@@ -25,9 +28,9 @@ def call(
     ``withheld``. Returns when the call has its status or the server hangs up; TimeoutError after
     10 s.
     """
-    pairs = {b":method": b"POST", b":scheme": b"http", b":path": path, b":authority": b"test"}
-    pairs |= {b"te": b"trailers", b"content-type": b"application/grpc"}
-    pairs |= {name.replace("_", "-").encode(): value for name, value in headers.items()}
+    pairs = _pairs(path) | {
+        name.replace("_", "-").encode(): value for name, value in headers.items()
+    }
     message = b"\x00" + struct.pack(">I", len(body) + withheld) + body
     with _connected(port, ca) as connection:
         connection.sendall(
@@ -40,6 +43,27 @@ def call(
         while b"grpc-status" not in answer and (more := connection.recv(65_536)):
             answer += more
         return answer
+
+
+@contextmanager
+def unread(port: int, path: bytes, body: bytes) -> Iterator[None]:
+    """Make a call whose answers the server may not send: this side has no window for them."""
+    pairs = _pairs(path)
+    no_window = struct.pack(">HI", _INITIAL_WINDOW_SIZE, 0)
+    with _connected(port, None) as connection:
+        connection.sendall(
+            _PREFACE
+            + _frame(_SETTINGS, 0, 0, no_window)
+            + _frame(_SETTINGS, _ACK, 0, b"")
+            + _frame(_HEADERS, _END_HEADERS, 1, b"".join(map(_literal, pairs, pairs.values())))
+            + _frame(_DATA, _END_STREAM, 1, b"\x00" + struct.pack(">I", len(body)) + body)
+        )
+        yield
+
+
+def _pairs(path: bytes) -> dict[bytes, bytes]:
+    pairs = {b":method": b"POST", b":scheme": b"http", b":path": path, b":authority": b"test"}
+    return pairs | {b"te": b"trailers", b"content-type": b"application/grpc"}
 
 
 def _connected(port: int, ca: Path | None) -> socket.socket:

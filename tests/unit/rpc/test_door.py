@@ -1,6 +1,6 @@
 """What the door answers gRPC with, without a server around it."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -63,6 +63,10 @@ async def answer(handler: Any) -> object:
     return await behavior_of(handler)(b"", context)
 
 
+async def requests() -> AsyncIterator[bytes]:
+    yield b""
+
+
 async def test_what_surrounds_a_method_is_built_once_and_the_first_is_outermost() -> None:
     built: list[str] = []
     made = door(named("outer", built), named("inner", built))
@@ -72,7 +76,9 @@ async def test_what_surrounds_a_method_is_built_once_and_the_first_is_outermost(
 
 async def test_health_is_surrounded_by_nothing() -> None:
     made = door(named("outer", []), gatekeeper=keeper())
-    assert await answer(found(made, HEALTH)) == [HEALTH]
+    handler = found(made, HEALTH)
+    assert handler.request_streaming, "a stranger's request must not be waited for"
+    assert await behavior_of(handler)(requests(), SimpleNamespace()) == [HEALTH]
 
 
 def test_a_name_that_is_no_method_is_not_remembered() -> None:
