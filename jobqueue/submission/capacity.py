@@ -16,6 +16,9 @@ from jobqueue.errors import ResourceExhausted
 MOST_CALLS, MOST_BYTES = 10_000, 128 * MIB
 """Of all together: what is held is there two to five times, as messages, values and buffers."""
 
+_EACH = 400
+"""Bytes of a job beside these: its message and values, and names, of which each may have some."""
+
 SHARE = 0.75
 """Of it that calls with keys may have, and those without."""
 
@@ -52,13 +55,14 @@ def _fits(held: Counter[bool], more: int, most: float, *, keyed: bool) -> bool:
 
 
 def size_of(spec: JobSpec) -> int:
-    """Return about how many bytes a submission has."""
-    return len(spec.payload) + _texts(spec.labels, spec.trace_context)
+    """Return about how many bytes a submission takes."""
+    return _EACH + len(spec.payload) + _texts(spec.labels, spec.trace_context)
 
 
 def size_of_all(columns: JobColumns) -> int:
-    """Return about how many bytes a batch has."""
-    return sum(map(len, columns.payload)) + _texts(*columns.labels, *columns.trace_context)
+    """Return about how many bytes a batch takes."""
+    texts = _texts(*columns.labels, *columns.trace_context)
+    return columns.size * _EACH + sum(map(len, columns.payload)) + texts
 
 
 def _texts(*each: Mapping[str, str]) -> int:

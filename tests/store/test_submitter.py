@@ -19,7 +19,7 @@ from jobqueue.errors import (
 )
 from jobqueue.store import patience
 from jobqueue.store.pool import Connection, Pool, create_pool
-from jobqueue.submission.capacity import Capacity
+from jobqueue.submission.capacity import Capacity, size_of
 from jobqueue.submission.submitter import Submitter
 from tests.store.conftest import Connect
 from tests.support.store import add_queue, spec, store
@@ -161,7 +161,7 @@ async def test_more_than_a_server_holds_is_refused_batches_too_and_the_other_kin
     small = await create_pool(database, size=1)
     one = Submitter(small, Limits(), Announced())
     one._capacity = Capacity(most_bytes=4 * MIB)
-    large, more = spec(payload=b"x" * MIB), spec(payload=b"x")
+    large, more = spec(payload=b"x" * (MIB - size_of(spec(payload=b"")))), spec(payload=b"x")
     async with asyncio.timeout(HANG_S):
         async with small.acquire():  # so that all the others wait
             calls = asyncio.gather(one.submit(large), one.submit_many([large, large]))

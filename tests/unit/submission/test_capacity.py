@@ -42,5 +42,11 @@ def test_labels_and_trace_count_like_payloads() -> None:
         JobSpec(queue="q", payload=b"12345", labels={"a": "b"}),
         JobSpec(queue="q", payload=b"67", labels={"cd": "e"}, trace_context={"traceparent": "x"}),
     ]
-    assert [size_of(one) for one in specs] == [7, 17]
-    assert size_of_all(columns_of(specs)) == 24
+    bare = size_of(JobSpec(queue="q", payload=b""))
+    assert [size_of(one) - bare for one in specs] == [7, 17]
+    assert size_of_all(columns_of(specs)) == 24 + 2 * bare
+
+
+def test_a_batch_of_jobs_without_payloads_is_not_free() -> None:
+    batch = columns_of([JobSpec(queue="q", payload=b"")] * 10_000)
+    assert size_of_all(batch) > 1_000_000
