@@ -22,6 +22,7 @@ _SUBMIT = statement("submit_jobs")
 _HAS_PAST = statement("has_past")
 _GET = statement("get_job")
 _GET_SEQUENCE = statement("get_job_sequence")
+_GET_MARK = statement("get_job_mark")
 _LIST = statement("list_jobs")
 _LIST_END = statement("find_list_end")
 _EVENTS = statement("list_job_events")
@@ -130,6 +131,12 @@ async def get_job(db: Db, job_id: UUID) -> Job | None:
     """Return a job, None when there is none."""
     row = await db.fetchrow(_GET, job_id)
     return rows.job(row) if row else None
+
+
+async def get_job_mark(db: Db, job_id: UUID) -> tuple[object, ...] | None:
+    """Return what is another after every change of a job; None: there is no such job."""
+    row = await db.fetchrow(_GET_MARK, job_id)
+    return None if row is None else tuple(row)
 
 
 async def get_job_sequence(db: Db, job_id: UUID) -> int:

@@ -132,13 +132,16 @@ class Jobs:
     async def watch(self, job_id: UUID) -> AsyncIterator[Job]:
         """Yield the job now and after every change seen, until it is terminal. Raises NotFound."""
         last: Job | None = None
+        known: tuple[object, ...] | None = None
         pause = WATCH_FIRST_S
         while last is None or not last.status.terminal:
-            job = await self.get(job_id)
-            if job != last:
-                yield job
-                last, pause = job, WATCH_FIRST_S
-                continue
+            mark = await retrying(lambda: store.get_job_mark(self._pool, job_id))
+            if mark is None or mark != known:  # else its payload need not be read
+                known, job = mark, await self.get(job_id)
+                if job != last:
+                    yield job
+                    last, pause = job, WATCH_FIRST_S
+                    continue
             await asyncio.sleep(pause)
             pause = min(pause * 2, WATCH_LAST_S)
 
