@@ -17,7 +17,7 @@ from jobqueue.cli.ctl.exit_codes import ExitCode
 from jobqueue.cli.ctl.output import print_document, wants_table
 from jobqueue.cli.ctl.session import open_client
 from jobqueue.cli.ctl.specs import read_lines, read_payload
-from jobqueue.cli.ctl.text import incidentally, print_line, print_notice
+from jobqueue.cli.ctl.text import incidentally, print_line, print_notice, visible
 from jobqueue.domain.job import Job, JobSpec
 from jobqueue.domain.state import JobStatus
 from jobqueue.errors import DeadlineExceeded, InvalidArgument, JobQueueError, Unavailable
@@ -166,5 +166,5 @@ def wait_for(ctx: click.Context, job_ids: list[UUID], timeout_s: float | None) -
 
 def death_notice(job: Job) -> str:
     """Return one line about the end of a job."""
-    why = f": {job.last_error.splitlines()[0]}" if job.last_error else ""
+    why = f": {visible(job.last_error.splitlines()[0])}" if job.last_error else ""
     return f"job {job.job_id} ended DEAD_LETTERED ({job.reason}){why}"
