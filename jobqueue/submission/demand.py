@@ -85,6 +85,8 @@ class Demand:
                     await self._news.wait()
 
     def _read(self, figures: Figures) -> None:
+        if not self.is_known:  # a pace over an outage would be far too low
+            self._looks.clear()
         now = self._clock.monotonic()
         self._queues = {queue.name: queue for queue in figures.queues}
         finished = {queue.name: queue.finished for queue in figures.queues}

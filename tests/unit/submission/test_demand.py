@@ -95,6 +95,16 @@ async def test_the_pace_is_that_of_the_last_minute(watched: Watched) -> None:
     assert watched.load("a").finished_per_s == 0.0
 
 
+async def test_the_pace_begins_anew_after_an_outage(watched: Watched) -> None:
+    watched.read(queue(finished=0))
+    watched.clock.advance(STALE_S + 1.0)
+    watched.read(queue(ready=1, finished=1))
+    assert watched.load().finished_per_s is None
+    watched.clock.advance(2.0)
+    watched.read(queue(ready=1, finished=21))
+    assert watched.load().finished_per_s == pytest.approx(10.0)
+
+
 async def test_the_pace_counts_a_new_queue_from_its_start_and_never_backwards(
     watched: Watched,
 ) -> None:
