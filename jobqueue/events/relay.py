@@ -229,6 +229,8 @@ class Relay(Service):
                 if passed() > before:
                     before, self.last_progress = passed(), self._clock.monotonic()
                 await self._keep(lease)
+                with contextlib.suppress(*DRIVER_ERRORS):  # it ends nothing that takes minutes
+                    await self._count()
             return working.result()
         finally:
             await end(working)
