@@ -11,13 +11,11 @@ from typing import Any
 import grpc
 from grpc_status import rpc_status
 
-from jobqueue.domain.limits import MIB
 from jobqueue.errors import (
     DeadlineExceeded,
     FieldViolation,
     InvalidArgument,
     JobQueueError,
-    ResourceExhausted,
 )
 from jobqueue.rpc.faults import internal, to_status
 from jobqueue.rpc.gate import Gate
@@ -30,6 +28,7 @@ from jobqueue.rpc.handlers import (
     with_behavior,
 )
 from jobqueue.rpc.signals import OK, Call, short_name
+from jobqueue.rpc.sizes import check_size
 from jobqueue.runtime.log import get_logger
 
 STREAM_S = 2_400.0
@@ -38,23 +37,6 @@ before that, which are no error."""
 
 _TO_THEIR_ENDS = frozenset({"AdminService/RunDoctor"})
 """Streams of work that has an end and would have to begin from nothing."""
-
-_LARGE = frozenset(
-    {
-        "JobService/SubmitJob",
-        "JobService/SubmitJobs",
-        "WorkerService/Register",
-        "WorkerService/StreamJobs",
-        "WorkerService/StartJobs",
-        "WorkerService/Heartbeat",
-        "WorkerService/ReportResults",
-        "WorkerService/ReportProgress",
-        "WorkerService/ReleaseJobs",
-    }
-)
-"""Requests that may be as large as a message. Others are small, and millions of names or numbers in
-one would hold up everybody."""
-_SMALL = MIB
 
 _REQUEST_S = 5.0
 """For the request of a method that is open to strangers: a few bytes."""
@@ -81,7 +63,8 @@ class Guard:
             with Call(name, context) as call:
                 try:
                     self._gate.check()
-                    _check_size(name, request)
+                    if not handler.request_streaming:
+                        check_size(name, request)
                     answer = await behavior(request_of(handler, request), context)
                 except Exception as error:  # noqa: BLE001 - a caller must get a status for anything
                     return await _abort(context, method, error, call)
@@ -97,7 +80,8 @@ class Guard:
             with Call(name, context) as call:
                 try:
                     self._gate.check()
-                    _check_size(name, request)
+                    if not handler.request_streaming:
+                        check_size(name, request)
                     read = request_of(handler, request)
                     answers = behavior(read, context)
                     async for response in self._gate.until_closed(answers, _life_s(name)):
@@ -113,13 +97,6 @@ def _life_s(name: str) -> float | None:
     """Return how many seconds one stream of a method may last; None: as many as it needs."""
     spread = random.uniform(0.98, 1.0)  # noqa: S311 - spreads load only
     return None if name in _TO_THEIR_ENDS else STREAM_S * spread
-
-
-def _check_size(name: str, request: Any) -> None:
-    """Refuse a large request of a method that needs none. Raises ResourceExhausted."""
-    if isinstance(request, bytes) and len(request) > _SMALL and name not in _LARGE:
-        fault = f"a request of {name} has {_SMALL} bytes at most, this one {len(request)}"
-        raise ResourceExhausted(fault, reason="REQUEST_TOO_LARGE")
 
 
 def reading(handler: Handler) -> Handler:
