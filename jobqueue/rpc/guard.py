@@ -11,12 +11,7 @@ from typing import Any
 import grpc
 from grpc_status import rpc_status
 
-from jobqueue.errors import (
-    DeadlineExceeded,
-    FieldViolation,
-    InvalidArgument,
-    JobQueueError,
-)
+from jobqueue.errors import DeadlineExceeded, FieldViolation, InvalidArgument, JobQueueError
 from jobqueue.rpc.faults import internal, to_status
 from jobqueue.rpc.gate import Gate
 from jobqueue.rpc.handlers import (
@@ -63,9 +58,7 @@ class Guard:
             with Call(name, context) as call:
                 try:
                     self._gate.check()
-                    if not handler.request_streaming:
-                        check_size(name, request)
-                    answer = await behavior(request_of(handler, request), context)
+                    answer = await behavior(_read(handler, name, request), context)
                 except Exception as error:  # noqa: BLE001 - a caller must get a status for anything
                     return await _abort(context, method, error, call)
                 call.code = OK
@@ -80,10 +73,7 @@ class Guard:
             with Call(name, context) as call:
                 try:
                     self._gate.check()
-                    if not handler.request_streaming:
-                        check_size(name, request)
-                    read = request_of(handler, request)
-                    answers = behavior(read, context)
+                    answers = behavior(_read(handler, name, request), context)
                     async for response in self._gate.until_closed(answers, _life_s(name)):
                         yield response
                 except Exception as error:  # noqa: BLE001 - a caller must get a status for anything
@@ -91,6 +81,13 @@ class Guard:
                 call.code = OK
 
         return with_behavior(handler, guarded, parse=False)
+
+
+def _read(handler: Handler, name: str, request: Any) -> Any:
+    """Return what the handler is called with. Raises ResourceExhausted, and as ``request_of``."""
+    if not handler.request_streaming:
+        check_size(name, request)
+    return request_of(handler, request)
 
 
 def _life_s(name: str) -> float | None:

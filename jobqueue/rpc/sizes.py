@@ -52,13 +52,13 @@ def check_size(name: str, request: bytes) -> None:
 
 def _has_more(message: bytes, most: int) -> bool:
     try:
-        return any(number > most for number, _ in enumerate(_elements(message), 1))
+        return any(number > most for number, _ in enumerate(_ends(message), 1))
     except (DecodeError, IndexError):
         return False  # it is no message: whoever reads it says so
 
 
-def _elements(message: bytes) -> Iterator[int]:
-    """Yield the number of each field at the top (protobuf.dev/programming-guides/encoding)."""
+def _ends(message: bytes) -> Iterator[int]:
+    """Yield the end of each element at the top (protobuf.dev/programming-guides/encoding)."""
     at = 0
     while at < len(message):
         tag, at = _varint(message, at)
@@ -72,7 +72,7 @@ def _elements(message: bytes) -> Iterator[int]:
             at += _FIXED[kind]
         else:
             raise DecodeError("a group, or no kind at all")
-        yield tag >> 3
+        yield at
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
